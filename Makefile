@@ -1,0 +1,33 @@
+# Two commands for a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: help demo test test-gpu lint clean
+
+help:
+	@echo "make demo      set up, scaffold gemm --step 9, build it and prove what this machine can prove"
+	@echo "make test      all tests that need no GPU"
+	@echo "make test-gpu  the tests that need a Hopper card"
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet -e '.[dev]'
+	@# No compiler on the machine: bring NVIDIA's own from PyPI.
+	@if [ -z "$$CUDA_HOME" ] && ! command -v nvcc >/dev/null 2>&1; then \
+	  echo "no nvcc found: installing the toolchain from PyPI"; \
+	  $(BIN)/pip install --quiet -e '.[toolchain]'; fi
+	@touch $@
+
+test: $(VENV)/.ready
+	$(BIN)/python -m pytest -m "not gpu"
+
+test-gpu: $(VENV)/.ready
+	$(BIN)/python -m pytest -m gpu -rs
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check kgen tests
+
+clean:
+	rm -rf $(VENV) build demo *.egg-info

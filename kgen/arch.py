@@ -1,0 +1,58 @@
+"""What the silicon can do. Nothing else in kgen knows these numbers.
+
+Sources: CUDA C++ Programming Guide, "Compute Capabilities" tables (shared memory, registers, threads);
+PTX ISA, setmaxnreg and wgmma/tcgen05 shape tables; peak rates and bandwidth are the vendor's datasheet
+figures for the SXM part, used only for the roofline that `kgen explain` prints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Arch:
+    """Limits and abilities of one GPU architecture. Sizes in bytes, rates in FLOP/s and byte/s."""
+
+    name: str  # the nvcc target, e.g. sm_90a
+    folder: str  # where its templates live below templates/gemm
+    compute_capability: tuple[int, int]
+    product: str
+    smem_per_cta: int  # most dynamic shared memory one CTA may opt into
+    smem_per_sm: int
+    smem_reserved_per_cta: int  # taken by the system from smem_per_sm for each resident CTA
+    registers_per_sm: int
+    max_registers_per_thread: int
+    max_threads_per_cta: int
+    max_cluster: int  # portable cluster size
+    sm_count: int
+    peak_flops_16bit: float  # dense bf16/fp16 with fp32 accumulate
+    memory_bandwidth: float
+    tmem_columns: int  # 0 where there is no tensor memory
+
+    @property
+    def gencode(self) -> str:
+        """nvcc's -gencode value; the long form, because the short one may add a pass without the `a` features."""
+        return f"arch=compute_{self.name.removeprefix('sm_')},code={self.name}"
+
+
+SM_90A = Arch(
+    name="sm_90a",
+    folder="sm90a",
+    compute_capability=(9, 0),
+    product="H100/H200",
+    smem_per_cta=232_448,
+    smem_per_sm=233_472,
+    smem_reserved_per_cta=1_024,
+    registers_per_sm=65_536,
+    max_registers_per_thread=255,
+    max_threads_per_cta=1_024,
+    max_cluster=8,
+    sm_count=132,
+    peak_flops_16bit=989.4e12,
+    memory_bandwidth=4.8e12,
+    tmem_columns=0,
+)
+
+# Newest last: without a card in the machine, `kgen new` takes the newest that has the preset.
+ARCHS: dict[str, Arch] = {a.name: a for a in (SM_90A,)}
