@@ -1,7 +1,7 @@
 """Every error a user can meet.
 
 A `KgenError` is a message for a person: the command line prints it without a traceback and exits with
-`exit_code` (2 for a spec or plan that cannot be, 1 for a step that failed).
+`exit_code` (2 for a spec, plan or request that cannot be, 1 for a step that failed).
 """
 
 from __future__ import annotations
@@ -42,14 +42,26 @@ class SpecError(KgenError):
         super().__init__("\n".join(str(p) for p in self.problems))
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """Why a well-formed choice cannot be: the dotted spec field, the arithmetic, and the nearest way out."""
+
+    field: str
+    what: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.what}" + (f" ({self.hint})" if self.hint else "")
+
+
 class PlanError(KgenError):
-    """A well-formed spec that the hardware cannot run. `field` is the dotted spec field to change."""
+    """A well-formed spec that the hardware cannot run; carries every refusal."""
 
     exit_code = 2
 
-    def __init__(self, field: str, what: str, hint: str = ""):
-        self.field, self.what, self.hint = field, what, hint
-        super().__init__(f"{field}: {what}" + (f" ({hint})" if hint else ""))
+    def __init__(self, refusals: list[Refusal]):
+        self.refusals = refusals
+        super().__init__("\n".join(map(str, refusals)))
 
 
 class UsageError(KgenError):

@@ -1,0 +1,51 @@
+"""The plan of one kernel: everything that follows from a spec, and which template says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kgen.arch import Arch
+from kgen.plan.resources import (
+    Barrier,
+    Constant,
+    Dtype,
+    Launch,
+    Pipeline,
+    Role,
+    SmemMap,
+    TensorMap,
+)
+
+
+@dataclass(frozen=True)
+class GemmPlan:
+    """Plan of a GEMM kernel. `parts` names the template file chosen for each slot of the skeleton."""
+
+    family: str
+    name: str
+    about: str
+    arch: Arch
+    skeleton: str
+    parts: Mapping[str, str]
+    parameters: tuple[str, ...]  # the kernel's, by name, in order
+    constants: tuple[tuple[Constant, ...], ...]  # groups, separated by a blank line in the output
+    smem: SmemMap
+    pipelines: tuple[Pipeline, ...]
+    roles: tuple[Role, ...]
+    tensor_maps: tuple[TensorMap, ...]
+    launch: Launch
+    input: Dtype
+    output: Dtype
+    wgmma_n: int
+    split_registers: bool
+    tiles_m_at_once: int  # rows of D that one cluster computes at a time
+    tiles_n_at_once: int
+    schedule: str
+    group_m: int
+    ctas: int | None  # None: every SM of the card
+    problem: tuple[int, int, int]
+
+    @property
+    def barriers(self) -> tuple[Barrier, ...]:
+        return tuple(b for p in self.pipelines for b in p.barriers)

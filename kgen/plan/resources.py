@@ -1,0 +1,194 @@
+"""What a kernel occupies and how its parts hand over: the vocabulary of every plan.
+
+Frozen records, no arithmetic of a particular kernel family. A count is never typed: a barrier's arrivals are the sum
+of who arrives, and its bytes the sum of what is delivered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A named constant of the generated file: `constexpr <type> <name> = <expr>; // <why>`.
+
+    `value` is what the plan computed; it is what the expression must come to.
+    """
+
+    name: str
+    expr: str
+    value: int
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class SmemRegion:
+    """One member of the kernel's shared storage: `count` elements of `ctype`, at `offset` bytes."""
+
+    name: str
+    ctype: str
+    extents: tuple[str, ...]  # C array extents, as expressions over constants
+    offset: int
+    bytes: int
+    why: str
+
+
+@dataclass(frozen=True)
+class SmemMap:
+    """Shared memory of one CTA. Offsets and sizes in bytes, regions in address order without overlap."""
+
+    regions: tuple[SmemRegion, ...]
+    alignment: int
+
+    @property
+    def bytes(self) -> int:
+        last = self.regions[-1] if self.regions else None
+        return last.offset + last.bytes if last else 0
+
+
+@dataclass(frozen=True)
+class Role:
+    """Warps of a CTA that run one program."""
+
+    name: str
+    first_warp: int
+    warps: int
+    does: str
+    registers: int | None = None  # per thread after setmaxnreg; None = as launched
+
+    @property
+    def threads(self) -> int:
+        return 32 * self.warps
+
+
+@dataclass(frozen=True)
+class Arriver:
+    """Who arrives on a barrier: `ctas` CTAs, in each of them `groups` groups of the given kind, one arrival per group."""
+
+    role: str
+    groups: int
+    per: Literal["thread", "warp", "elected"]
+    ctas: int = 1
+
+    @property
+    def arrivals(self) -> int:
+        return self.groups * self.ctas
+
+    def __str__(self) -> str:
+        whose = f" of {self.ctas} CTAs" if self.ctas > 1 else ""
+        unit = {"thread": "threads", "warp": "warps", "elected": "elected thread"}[self.per]
+        return f"{self.role}: {self.groups} {unit}{whose}"
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Bytes that the TMA engine adds to a barrier per phase: `copies` boxes of `bytes_each` from one operand."""
+
+    operand: str
+    copies: int
+    bytes_each: int
+
+    @property
+    def bytes(self) -> int:
+        return self.copies * self.bytes_each
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """An array of `depth` mbarriers. `first_parity` is the parity of the waiter's first wait."""
+
+    name: str
+    depth: int
+    arrivers: tuple[Arriver, ...]
+    waiter: str
+    first_parity: int
+    why: str
+    deliveries: tuple[Delivery, ...] = ()
+
+    @property
+    def arrivals(self) -> int:
+        return sum(a.arrivals for a in self.arrivers)
+
+    @property
+    def tx_bytes(self) -> int:
+        return sum(d.bytes for d in self.deliveries)
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """An edge between two roles: a ring of buffers, filled by `producer`, emptied by `consumer`.
+
+    `full` tells the consumer that a buffer holds data, `empty` (absent where a CTA-wide barrier does the job) tells
+    the producer that it may be overwritten.
+    """
+
+    name: str
+    depth: int
+    buffers: tuple[str, ...]
+    producer: str
+    consumer: str
+    full: Barrier
+    empty: Barrier | None
+
+    @property
+    def barriers(self) -> tuple[Barrier, ...]:
+        return (self.full, self.empty) if self.empty else (self.full,)
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A TMA descriptor: a row-major [rows, columns] matrix read or written in boxes of [box_rows, box_columns]."""
+
+    name: str
+    operand: str
+    rows: str  # the argument that gives the extent
+    columns: str
+    stride: str  # the argument that gives the row stride, in elements
+    box_rows: int
+    box_columns: int
+    box_rows_expr: str
+    box_columns_expr: str
+    dtype: str
+    element_bytes: int
+
+    @property
+    def box_bytes(self) -> int:
+        return self.box_rows * self.box_columns * self.element_bytes
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Grid and block. `ctas` is a C expression; cluster dimensions in CTAs along x, y, z."""
+
+    threads: int
+    cluster: tuple[int, int, int]
+    ctas_per_sm: int
+    launch_registers: int  # most registers per thread at launch, from the launch bounds
+    smem_bytes: int  # dynamic shared memory asked for
+
+    @property
+    def cluster_size(self) -> int:
+        x, y, z = self.cluster
+        return x * y * z
+
+
+@dataclass(frozen=True)
+class Dtype:
+    """An element type in its several spellings."""
+
+    name: str
+    ctype: str
+    ptx: str
+    tensor_map: str
+    numpy: str
+    vector: str  # suffix of CUDA's conversion from two floats
+    bytes: int
+
+
+DTYPES = {
+    "bf16": Dtype("bf16", "__nv_bfloat16", "bf16", "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16", "ml_dtypes.bfloat16", "bfloat162", 2),
+    "fp16": Dtype("fp16", "__half", "f16", "CU_TENSOR_MAP_DATA_TYPE_FLOAT16", "np.float16", "half2", 2),
+    "fp32": Dtype("fp32", "float", "f32", "CU_TENSOR_MAP_DATA_TYPE_FLOAT32", "np.float32", "float2", 4),
+}

@@ -1,0 +1,1 @@
+"""What the user may choose: pydantic models, the rules between fields, and the loader that explains mistakes."""

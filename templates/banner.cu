@@ -1,0 +1,24 @@
+// ${ plan.name }: D[m,n] = sum over k of A[m,k] * B[n,k], for ${ plan.arch.product } (${ plan.arch.name }).
+// ${ plan.input.name } in, fp32 accumulate, ${ plan.output.name } out; A, B and D are row-major.
+//
+/*% for line in about_lines %*/
+// ${ line }
+/*% endfor %*/
+//
+// Shared memory, ${ "{:,}".format(plan.smem.bytes) } bytes per CTA:
+/*% for r in plan.smem.regions %*/
+//   ${ "%7d  %-6s %7d B  %s" % (r.offset, r.name, r.bytes, r.why) }
+/*% endfor %*/
+/*% if plan.barriers %*/
+// Barriers:
+/*% for b in plan.barriers %*/
+//   ${ b.name }[${ b.depth }]: ${ b.why }
+//     ${ b.arrivals } arrival${ "s" if b.arrivals > 1 } (${ b.arrivers | join("; ") })${ " and {:,} bytes".format(b.tx_bytes) if b.tx_bytes }; waited for by: ${ b.waiter }, first parity ${ b.first_parity }
+/*% endfor %*/
+/*% endif %*/
+// Warps:
+/*% for r in plan.roles %*/
+//   ${ r.first_warp }-${ r.first_warp + r.warps - 1 }  ${ r.name }: ${ r.does }
+/*% endfor %*/
+//
+// Build: nvcc -std=c++17 -O3 -gencode ${ plan.arch.gencode } -c ${ plan.name }.cu

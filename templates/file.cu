@@ -1,0 +1,31 @@
+${ part("banner.cu") }
+
+${ part("gemm/common/includes.cu") }
+
+#define DEVICE __device__ __forceinline__
+
+namespace ${ plan.name } {
+namespace {
+
+${ part("constants.cu") }
+
+${ part("smem.cu") }
+
+${ wrappers }
+
+${ body }
+
+#ifndef __CUDACC_RTC__  // the host half; NVRTC compiles only the kernel
+
+${ part("gemm/common/launcher/launcher.cu") }
+
+#endif
+
+}  // namespace
+}  // namespace ${ plan.name }
+
+#ifndef __CUDACC_RTC__
+extern "C" cudaError_t ${ plan.name }_launch(const struct ${ plan.name }_args *args, cudaStream_t stream) {
+  return args == nullptr ? cudaErrorInvalidValue : ${ plan.name }::launch(*args, stream);
+}
+#endif

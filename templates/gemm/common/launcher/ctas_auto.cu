@@ -1,0 +1,3 @@
+int sms = 0;
+if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
+const int ctas = sms * CTAS_PER_SM;

@@ -1,0 +1,1 @@
+const int ctas = NUM_CTAS;

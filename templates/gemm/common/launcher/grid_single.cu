@@ -1,0 +1,1 @@
+const dim3 grid(1);

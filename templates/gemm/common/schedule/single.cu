@@ -1,0 +1,2 @@
+const Tile tile{0, 0};
+${ body }

@@ -1,0 +1,3 @@
+struct Tile {
+  int row, column;  // of its first element in D
+};

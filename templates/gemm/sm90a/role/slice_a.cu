@@ -1,0 +1,1 @@
+const int slice = cluster_rank() * A_SLICE;  // the rows that this CTA loads for all

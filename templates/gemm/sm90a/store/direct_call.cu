@@ -1,0 +1,1 @@
+store(acc, d, ldd, ${ row }, tile.column, m, n);

@@ -1,0 +1,1 @@
+cluster_sync();  // no CTA may signal a barrier of another before it is initialised
