@@ -27,7 +27,7 @@ from kgen.cublas_abi import (
     CublasLibraries,
     LtHeuristicResult,
 )
-from kgen.runtime import GemmShape
+from kgen.runtime import DeviceBuffer, GemmShape
 
 WORKSPACE_BYTES = 64 << 20
 _ONE, _ZERO = ctypes.c_float(1.0), ctypes.c_float(0.0)
@@ -53,11 +53,9 @@ class CublasGemmEx:
         self._blas.call("cublasGetVersion_v2", self._handle, ctypes.byref(number))
         return f"{number.value // 10000}.{number.value // 100 % 100}.{number.value % 100}"
 
-    def prepare(
-        self, shape: GemmShape, a: int, b: int, d: int, dtype_out: str | None = None
-    ) -> Callable[[], None]:
-        """A function that queues the product; `dtype_out` overrides the shape's (for a finer reference)."""
-        kind_in, kind_out = CUDA_R[shape.dtype_in], CUDA_R[dtype_out or shape.dtype_out]
+    def prepare(self, shape: GemmShape, a: int, b: int, d: int) -> Callable[[], None]:
+        """A function that queues the product."""
+        kind_in, kind_out = CUDA_R[shape.dtype_in], CUDA_R[shape.dtype_out]
         args = (
             self._handle,
             CUBLAS_OP_T,
@@ -96,11 +94,9 @@ class CublasGemmEx:
 class CublasLt:
     """A cuBLASLt handle, its stream, and a workspace that all algorithms share: they run one at a time."""
 
-    def __init__(
-        self, libraries: CublasLibraries, stream: int, workspace: int, workspace_bytes: int = WORKSPACE_BYTES
-    ):
+    def __init__(self, libraries: CublasLibraries, stream: int, workspace: DeviceBuffer):
         self.lt = libraries.cublaslt
-        self.stream, self.workspace, self.workspace_bytes = stream, workspace, workspace_bytes
+        self.stream, self.workspace = stream, workspace
         self.handle = ctypes.c_void_p()
         self.lt.call("cublasLtCreate", ctypes.byref(self.handle))
 
@@ -161,8 +157,8 @@ class CublasLtBest:
             d,
             self._layout_d,
             ctypes.addressof(result.algo),
-            self._context.workspace,
-            self._context.workspace_bytes,
+            self._context.workspace.ptr,
+            self._context.workspace.size,
             self._context.stream,
         )
         return functools.partial(self._launch, args)
@@ -189,7 +185,7 @@ class CublasLtBest:
             "cublasLtMatmulPreferenceSetAttribute",
             preference,
             CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-            ctypes.c_uint64(self._context.workspace_bytes),
+            ctypes.c_uint64(self._context.workspace.size),
         )
         results, came = (LtHeuristicResult * count)(), ctypes.c_int()
         try:
@@ -208,5 +204,5 @@ class CublasLtBest:
             )
         except CublasError:
             return []  # no algorithm for this shape is an answer, not a failure of the run
-        limit = self._context.workspace_bytes
+        limit = self._context.workspace.size
         return [r for r in results[: came.value] if r.state == 0 and r.workspaceSize <= limit]
