@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import importlib.util
 import math
+from collections.abc import Callable
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from kgen.bench.report import Row, ShapeResult
 from kgen.errors import ToolchainError, UsageError
 
 _WIDTH, _PAD, _TOP = 760, 20, 76
-_BAR, _GAP, _VALUE_SPACE = 20, 10, 150
-_CHARACTER = 7.2  # rough width of one in the label font
+_BAR, _GAP, _VALUE_SPACE = 20, 10, 130
+_CHARACTER = 8.2  # rough width of one in the label font
 
 
 def ladder_svg(result: ShapeResult, title: str = "") -> str:
@@ -43,6 +44,8 @@ def ladder_svg(result: ShapeResult, title: str = "") -> str:
         height=bottom + 34,
         pad=_PAD,
         left=left,
+        rate_x=right + 60,
+        ratio_x=right + _VALUE_SPACE,
         top=_TOP,
         bottom=bottom,
         title=title or f"GEMM {result.shape.name}",
@@ -64,40 +67,31 @@ def axis(largest: float) -> tuple[float, float]:
     raise AssertionError("8 steps of twice the leading power of ten hold any number")
 
 
-def _bar(row: Row, index: int, left: float, x) -> dict[str, object]:
+def _bar(row: Row, index: int, left: float, x: Callable[[float], float]) -> dict[str, object]:
     y = _TOP + _GAP + index * (_BAR + _GAP)
     shared = {"label": row.label, "y": y, "height": _BAR, "text_y": y + 15}
     if row.tflops is None:
         reason = f"{row.status}: {row.note}" if row.note else row.status
-        if len(reason) > 70:
-            reason = reason[:69] + "…"
-        return {
-            **shared,
-            "width": 0,
-            "style": "",
-            "value": reason,
-            "value_x": left + 4,
-            "value_style": "faint",
-        }
-    ratio = "" if row.vs_cublaslt is None else f" ({row.vs_cublaslt:.2f}× cuBLASLt)"
-    end = x(row.tflops)
+        reason = reason if len(reason) <= 60 else reason[:59] + "…"
+        back = round(_CHARACTER * len(reason)) + 8  # keeps the grid from running through the words
+        return {**shared, "width": 0, "back": back, "reason": reason}
     return {
         **shared,
-        "width": round(end - left, 1),
+        "width": round(x(row.tflops) - left, 1),
         "style": "bar" if row.kind == "library" else "other",
-        "value": f"{row.tflops:.0f}{ratio}" if row.tflops >= 10 else f"{row.tflops:.2g}{ratio}",
-        "value_x": round(end + 6, 1),
-        "value_style": "value",
+        "reason": "",
+        "rate": f"{row.tflops:.0f}" if row.tflops >= 10 else f"{row.tflops:.2g}",
+        "ratio": "" if row.vs_cublaslt is None else f"{row.vs_cublaslt:.2f}×",
     }
 
 
 def _subtitle(result: ShapeResult) -> str:
     shape = result.shape
     clock = f", SM clock {result.clocks.sm_mhz_median:.0f} MHz" if result.clocks else ""
-    return f"TFLOP/s, m x n x k = {shape.name}, {shape.dtype_in} in, {shape.dtype_out} out{clock}"
+    return f"m x n x k = {shape.name}, {shape.dtype_in} in, {shape.dtype_out} out{clock}"
 
 
-def _template():
+def _template() -> Template:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         undefined=StrictUndefined,

@@ -100,10 +100,12 @@ class NvmlSampler:
         return milliwatts.value / 1000
 
     def _run(self) -> None:
-        while not self._done.wait(_INTERVAL_S):
+        while True:
             try:
                 self._samples.append((self._sm_clock(), self._power()))
             except OSError:
+                return
+            if self._done.wait(_INTERVAL_S):
                 return
 
     def start(self) -> None:

@@ -37,9 +37,14 @@ _DTYPE_CODES = {"fp32": 0, "fp16": 1, "bf16": 2}  # the enum of check.cu
 
 
 def error_limit(dtype_out: str, cublas_error: float | None) -> float:
-    """Twice what cuBLAS itself is off by in this output type, or twice the rounding where that is more."""
-    own = cublas_error if cublas_error is not None and cublas_error == cublas_error else 0.0
-    return 2 * max(ROUNDING[dtype_out], own)
+    """Twice what cuBLAS itself is off by in this output type, or twice the rounding where that is more.
+
+    A cuBLAS that is off by more than four roundings is no measure: it then is wrong itself.
+    """
+    rounding = ROUNDING[dtype_out]
+    if cublas_error is None or not cublas_error <= 4 * rounding:
+        return 2 * rounding
+    return 2 * max(rounding, cublas_error)
 
 
 def relative_error(squared_difference: float, squared_norm: float) -> float:

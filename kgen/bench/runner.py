@@ -26,7 +26,7 @@ from kgen.runtime import (
     memory_info,
     open_card,
 )
-from kgen.telemetry import Sampler, find_sampler
+from kgen.telemetry import NoSampler, Sampler, find_sampler
 
 Progress = Callable[[str, str], None]  # (phase, label of the contestant that runs alone in it, or "")
 Skips = Mapping[str, tuple[str, str]]  # label not to be launched -> (status, note)
@@ -74,11 +74,14 @@ def open_bench(dtype_in: str, policy: Policy, lt_algorithms: int, lt_keep: int) 
         kernels = DeviceKernels(card, stream)
     except (ToolchainError, DeviceError) as missing:
         notes.append(f"results are compared on the host, which is slow: {missing}")
+    sampler = find_sampler(card.pci_bus_id)
+    if isinstance(sampler, NoSampler):
+        notes.append("neither NVML nor nvidia-smi answers, so SM clock and power are unknown")
     return Bench(
         card=card,
         stream=stream,
         clock=GpuClock(stream),
-        sampler=find_sampler(card.pci_bus_id),
+        sampler=sampler,
         checker=Checker(stream, gemm, kernels),
         block=RandomBlock(dtype_in, policy.seed),
         policy=policy,

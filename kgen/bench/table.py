@@ -80,7 +80,7 @@ def _remarks(result: ShapeResult) -> list[str]:
         if clocks.sm_mhz_median < LOW_CLOCK_MHZ:
             lines.append("the card is limited by power: compare ratios, not rates")
     else:
-        lines.append("SM clock and power: neither NVML nor nvidia-smi answered")
+        lines.append("SM clock and power were not read")
     if result.settled is False:
         lines.append(f"the clocks had not settled after {result.warmup_s:.1f} s of warm-up")
     drifts = [row.drift for row in result.rows if row.drift is not None]

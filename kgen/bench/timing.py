@@ -62,6 +62,7 @@ class Policy:
     rounds: int = 100  # timed launches (or batches) of each contestant
     budget_s: float = 20.0  # the timed part of one shape is cut to this, but not below `fewest_rounds`
     fewest_rounds: int = 10
+    least_s: float = 0.2  # short rounds are repeated up to ten times as often, to fill this
     settle_least_s: float = 0.5
     settle_most_s: float = 6.0
     settle_window_s: float = 0.25
@@ -176,8 +177,10 @@ def settle(
 
 def timed_rounds(policy: Policy, pace: Pace) -> int:
     """How many rounds the time budget of one shape allows."""
-    allowed = int(policy.budget_s / (pace.round_s + pace.filler_s))
-    return max(min(policy.rounds, allowed), min(policy.fewest_rounds, policy.rounds), 1)
+    round_s = pace.round_s + pace.filler_s
+    wanted = max(policy.rounds, min(math.ceil(policy.least_s / round_s), 10 * policy.rounds))
+    allowed = int(policy.budget_s / round_s)
+    return max(min(wanted, allowed), min(policy.fewest_rounds, policy.rounds), 1)
 
 
 def fastest(
