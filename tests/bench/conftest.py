@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # for host_card, which is also a script
 
 
 def compile_c(source: str, target: Path, *flags: str) -> Path:

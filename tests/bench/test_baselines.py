@@ -5,11 +5,12 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from host_card import HostBuffer
 
 from kgen.baselines import CublasGemmEx, CublasLt, CublasLtBest
 from kgen.cublas_abi import CublasError, find_cublas
 from kgen.runtime import GemmShape
+
+from .host_card import HostBuffer
 
 NUMPY = {"bf16": ml_dtypes.bfloat16, "fp16": np.float16, "fp32": np.float32}
 SHAPES = [

@@ -10,10 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import HERE, compile_c
 
 from kgen import cublas_abi as abi
 from kgen.runtime import GemmArgs
+
+from .conftest import HERE, compile_c
 
 # What abi_probe.c printed with the headers of cuBLAS 13.10.
 RECORDED = {

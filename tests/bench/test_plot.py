@@ -6,11 +6,12 @@ import importlib.util
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from test_report import LADDER, SHAPE, report
 
 from kgen.bench.report import Row, ShapeResult
 from kgen.errors import ToolchainError, UsageError
 from kgen.plot import axis, ladder_svg, write_ladder
+
+from .test_report import LADDER, SHAPE, report
 
 SVG = "{http://www.w3.org/2000/svg}"
 RESULT = report([Row("step <1>", "library", "refused", "one tile & no more"), *LADDER]).shapes[0]
