@@ -61,6 +61,18 @@ int later_wrong_launch(const struct args *args, void *stream)  // right at first
     return 0;
 }
 
+int once_launch(const struct args *args, void *stream)  // writes every output one time only
+{
+    static const void *seen[4096];
+    static int count;
+    (void)stream;
+    for (int i = 0; i < count; ++i)
+        if (seen[i] == args->d) return 0;
+    seen[count++] = args->d;
+    gemm(args, args->m, args->k);
+    return 0;
+}
+
 int refusing_launch(const struct args *args, void *stream)
 {
     (void)args, (void)stream;

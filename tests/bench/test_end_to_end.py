@@ -52,7 +52,7 @@ def test_a_right_library_is_timed_beside_the_baselines(bench):
     assert "24x40x32: first launch of right" in seen
 
 
-@pytest.mark.parametrize("name", ["short_k", "unwritten", "later_wrong"])
+@pytest.mark.parametrize("name", ["short_k", "unwritten", "later_wrong", "once"])
 def test_a_wrong_library_gets_no_speed(bench, name):
     report = bench([name, "right"])
     rows = rows_of(report)
