@@ -92,7 +92,8 @@ def _check_coords(m, coords) -> None:
     if m.interleave:
         raise EmulatorError("tensor copy: interleaved tensor maps are not modelled")
     if m.dtype.is_padded and coords[0] % 128:
-        raise EmulatorError(f"tensor copy: coordinate 0 is {coords[0]}, {m.dtype.name} needs a multiple of 128")
+        text = f"{coords[0]} is not a multiple of 128, as {m.dtype.name} needs"
+        raise EmulatorError(f"tensor copy: coordinate 0: {text}")
     # Two elements share a byte; that an odd start is illegal is inferred from "globalDim[0] must be even".
     if m.dtype.bits == 4 and coords[0] % 2:
         raise EmulatorError(f"tensor copy: coordinate 0 is {coords[0]}, must be even for {m.dtype.name}")
