@@ -240,7 +240,8 @@ def read_operand(
             raise DescriptorError("matrix descriptor", [f"packed {bits}-bit {major}-major has no layout"])
         data = memory[_inside(memory, element_addresses(desc, rows, k_elements // 2, 1), 1)]
         return np.stack([data & 15, data >> 4], axis=-1).reshape(rows, k_elements)
-    # A group of 16 elements lies where 16 bytes of an 8-bit type would: along K or along MN.
+    # A group of 16 elements lies where 16 bytes of an 8-bit type would, along the contiguous axis: K or MN
+    # (the latter confirmed on Blackwell, triton-lang/triton PR 5799).
     at = element_addresses(desc, rows, k_elements, 1, major)
     groups = at[:, ::16] if major == K_MAJOR else at[::16].T
     chunks = memory[_inside(memory, groups, 16)[..., None] + np.arange(16)]

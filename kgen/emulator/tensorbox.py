@@ -25,7 +25,8 @@ class Box:
     unit_bytes  bytes moved per unit
     shared_bytes  extent in shared memory, padding included
     transaction_bytes  what complete_tx counts. Outside units count too (every public pipeline expects
-        constant bytes); padding does not ([cutlass] and [dg] expect the packed size).
+        constant bytes); padding does not (CUTLASS, DeepGEMM and tile-ai/tilelang PR 2182 expect the
+        packed size).
     fill        uint8[unit_bytes], the bytes of a unit outside the tensor
     """
 
@@ -94,9 +95,11 @@ def _check_coords(m, coords) -> None:
     if m.dtype.is_padded and coords[0] % 128:
         text = f"{coords[0]} is not a multiple of 128, as {m.dtype.name} needs"
         raise EmulatorError(f"tensor copy: coordinate 0: {text}")
-    # Two elements share a byte; that an odd start is illegal is inferred from "globalDim[0] must be even".
-    if m.dtype.bits == 4 and coords[0] % 2:
-        raise EmulatorError(f"tensor copy: coordinate 0 is {coords[0]}, must be even for {m.dtype.name}")
+    # Not in the PTX text: a start that is not 16-byte aligned is an illegal instruction on the card
+    # (triton-lang/triton issue 7385; its interpreter and its "iisan" checks, PR 9112, assert the same).
+    if coords[0] * m.dtype.bits % 128:
+        text = f"{coords[0]} x {m.dtype.bits} bits is not a multiple of 16 bytes"
+        raise EmulatorError(f"tensor copy: coordinate 0: {text}")
 
 
 def tile_box(m, coords: tuple[int, ...]) -> Box:

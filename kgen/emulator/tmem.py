@@ -6,8 +6,9 @@ are integer arrays relative to the address that the instruction names.
 Sources: PTX ISA 9.7.16.2.3 (data movement shapes), 9.7.16.9 (cp, shift), 9.7.16.10.5 (layouts A-G by name;
 their figures are unreadable as text), CUTLASS' TMEM atoms (mma_traits_sm100_frag.hpp, copy_traits_sm100.hpp)
 for the formulas, Triton for 16x64b. MMA-Sim's kernels, which run on B200, confirm layouts D and F and the
-scale factors of A. Inferred: the lanes of cp.4x256b, the bits that 4- and 6-bit elements occupy in a byte
-container (taken from sm_120's mma.sync operands), zero upper halves of `.unpack::16b`.
+scale factors of A. That e2m1 occupies bits 5:2 of a byte container is stated for Blackwell's A in tensor
+memory by triton-lang/triton PR 10202, and the same as sm_120's mma.sync operands. Inferred: bits 5:0 for the
+6-bit types, the lanes of cp.4x256b, zero upper halves of `.unpack::16b`.
 """
 
 from __future__ import annotations
@@ -198,7 +199,7 @@ def cp_lanes(shape: str) -> np.ndarray:
 
 
 def container_bytes(codes: np.ndarray, bits: int) -> np.ndarray:
-    """Byte containers of 4- or 6-bit codes: e2m1 in bits 5:2, 6-bit types in bits 5:0 [inferred]."""
+    """Byte containers of 4- or 6-bit codes: e2m1 in bits 5:2, 6-bit types in bits 5:0."""
     return (codes << 2 if bits == 4 else codes).astype(np.uint8)
 
 

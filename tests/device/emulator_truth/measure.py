@@ -28,6 +28,7 @@ import truth_cases as cases
 HERE = Path(__file__).parent
 TOTAL_SECONDS = 55
 ONE_SECONDS = 18  # the program's own watchdog fires first
+MAY_FAIL = {"tma_store_negative", "tma_unaligned_start"}  # what they do is the question
 ROWS_KEPT = 2  # of each D; the rest is covered by its hash
 
 
@@ -130,7 +131,7 @@ def main() -> int:
     lines = ",\n".join(json.dumps(r) for r in records)
     options.output.write_text(f'{{"problems": {json.dumps(problems)},\n"records": [\n{lines}\n]}}\n')
     print(json.dumps({"records": len(records), "problems": problems}))
-    return 1 if problems and set(problems) - {"tma_store_negative"} else 0
+    return 1 if problems and set(problems) - MAY_FAIL else 0
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ from kgen.emulator.tensorbox import loaded_words
 from kgen.emulator.tensormap import SWIZZLES, DataType, encode_tiled
 
 FILE = Path(__file__).parent / "measured.json"
-RECORDS = json.loads(FILE.read_text())["records"] if FILE.exists() else []
+MEASURED = json.loads(FILE.read_text()) if FILE.exists() else {"records": [], "problems": {}}
+RECORDS = MEASURED["records"]
 pytestmark = pytest.mark.skipif(not RECORDS, reason="nothing measured yet: run measure.py on a Hopper card")
 
 WGMMA_CODES = (Swizzle.NONE, Swizzle.B128, Swizzle.B64, Swizzle.B32)
@@ -100,6 +101,10 @@ def test_tma_store(r):
     want = np.zeros(464, np.uint16)
     want[(box.addresses[box.inside] - (1 << 20)) // 2] = box.offsets[box.inside] // 2 + 1
     assert np.array_equal(data(r, "tensor", np.uint16), want)
+
+
+def test_tma_refuses_an_unaligned_start():
+    assert "illegal instruction" in MEASURED["problems"].get("tma_unaligned_start", "it was accepted")
 
 
 @pytest.mark.parametrize("r", of("mbarrier_parity"))

@@ -97,7 +97,7 @@ inline void tma_oob() {
     std::vector<uint16_t> global(width * height);
     for (size_t i = 0; i < global.size(); ++i) global[i] = static_cast<uint16_t>(i + 1);
     DeviceBuffer<uint16_t> source(global);
-    const int at[5][2] = {{0, 0}, {24, 6}, {-4, -2}, {40, 10}, {-1000, 100000}};
+    const int at[5][2] = {{0, 0}, {24, 6}, {-8, -2}, {40, 10}, {-1000, 100000}};
     for (int oob = 0; oob < 2; ++oob)
         for (auto& c : at)
             for (uint32_t extra : {0u, 16u}) {
@@ -121,6 +121,14 @@ inline void tma_oob() {
         print_hex("region", r.region);
         printf("}\n");
     }
+}
+
+// Public reports say that a start of not 16-byte aligned coordinates is an illegal instruction.
+inline void tma_unaligned_start() {
+    DeviceBuffer<uint16_t> source(400);
+    CUtensorMap map = make_map_2d(9, source.p, 40, 10, 80, 32, 8, 0, 0);
+    Load r = run_load(map, 4, 0, 0, 512, 0);
+    printf("{\"experiment\": \"tma_unaligned_start\", \"completed\": %u}\n", r.status[0]);
 }
 
 // What the converting types do to crafted float32 words (FLOAT32, FLOAT32_FTZ, TFLOAT32, TFLOAT32_FTZ).

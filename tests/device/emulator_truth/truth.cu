@@ -30,11 +30,12 @@ int main(int argc, char** argv) {
     } experiments[] = {
         {"tma_swizzle", tma_swizzle},
         {"tma_oob", tma_oob},
+        {"tma_unaligned_start", tma_unaligned_start},
         {"tma_types", tma_types},
         {"tma_store_inside", [] { tma_store(0, 0); }},
         {"tma_store_clipped", [] { tma_store(24, 6); }},
         {"tma_store_outside", [] { tma_store(40, 10); }},
-        {"tma_store_negative", [] { tma_store(-4, -2); }},
+        {"tma_store_negative", [] { tma_store(-8, -2); }},
         {"mbarrier_parity", mbarrier_parity},
         {"matrix_moves", matrix_moves},
         {"elect", elect},

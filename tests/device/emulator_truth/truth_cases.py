@@ -66,7 +66,7 @@ def _case(case: str, rng, fa, fb, fd, k):
             _near(rng, fb, b, half[1] - 1, half[1] + 8),
             _near(rng, fd, c, low - 1, low + 1, 0.5),
         )
-    if case == "below the range":  # products so small that their exponents lie below that of a zero accumulator
+    if case == "below the range":  # products with exponents below that of an accumulator that is zero
         ends = [(max(_least(f) - 1, -78), max(_least(f) + 2, -66)) for f in (fa, fb)]
         zero = np.zeros(c, _DTYPE[_LAYOUT[fd][0]])
         return _near(rng, fa, a, *ends[0]), _near(rng, fb, b, *ends[1]), zero

@@ -142,7 +142,8 @@ def test_box_matches_the_formula(data):
     dims = data.draw(st.tuples(*[st.integers(1, 40)] * rank))
     steps = data.draw(st.tuples(*[st.integers(1, 3)] * rank))
     strides = data.draw(st.tuples(*[st.integers(0, 64).map(lambda v: v * 16)] * (rank - 1)))
-    coords = data.draw(st.tuples(*[st.integers(-20, 45)] * rank))
+    first = st.integers(-3, 6).map(lambda v: v * 128 // dtype.bits)
+    coords = data.draw(st.tuples(first, *[st.integers(-20, 45)] * (rank - 1)))
     m = encode_tiled(dtype, BASE, dims, strides, box, steps)
     b = m.box(coords)
     expected = list(slow_box(m, coords))
@@ -188,21 +189,30 @@ def test_padded_types_occupy_16_bytes_per_16_elements():
 
 def test_packed_4_bit_type_moves_half_bytes():
     m = make(dtype=DataType.U4X16_ALIGN8B, dim=(256, 64), strides=(128,), box=(64, 4))
-    b = m.box((250, 1))
+    b = m.box((224, 1))
     assert (b.unit_bytes, b.shared_bytes, b.transaction_bytes) == (1, 128, 128)
-    assert b.addresses[0] == BASE + 128 + 125
-    assert b.inside.reshape(4, 32).sum(1).tolist() == [3] * 4
-    with pytest.raises(EmulatorError, match="even"):
-        m.box((1, 0))
+    assert b.addresses[0] == BASE + 128 + 112
+    assert b.inside.reshape(4, 32).sum(1).tolist() == [16] * 4
 
 
 def test_stores_clip_but_do_not_start_outside():
     m = make()
     assert np.array_equal(m.store_box((224, 90)).inside, m.box((224, 90)).inside)
     with pytest.raises(EmulatorError, match="negative"):
-        m.store_box((-1, 0))
+        m.store_box((-8, 0))
     with pytest.raises(EmulatorError, match="only be loaded"):
         make(dtype=14, dim=(256, 64), strides=(256,), box=(128, 4)).store_box((0, 0))
+
+
+STARTS = [(0, 16, 8), (9, -8, 4), (7, 4, 2), (8, 2, 1), (13, 32, 16)]
+
+
+@pytest.mark.parametrize(("dtype", "good", "bad"), STARTS)
+def test_the_innermost_start_is_16_byte_aligned(dtype, good, bad):
+    m = make(dtype=dtype, box=(64, 4))
+    m.box((good, 3))
+    with pytest.raises(EmulatorError, match="not a multiple of 16 bytes"):
+        m.box((bad, 3))
 
 
 def test_refusals_at_the_copy():
