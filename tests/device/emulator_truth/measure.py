@@ -95,7 +95,7 @@ def numerics(binary: Path, kind: int, deadline: float) -> tuple[list[dict], str 
             break
         records.append(
             {
-                "experiment": "wgmma_numerics",
+                "experiment": "numerics",
                 "kind": kind,
                 "case": case,
                 "sha256": hashlib.sha256(d).hexdigest(),

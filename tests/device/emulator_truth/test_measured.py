@@ -223,11 +223,12 @@ def test_one_model_explains_every_base_offset():
     print("base offset is", common)
 
 
-@pytest.mark.parametrize("r", of("wgmma_numerics"))
-def test_wgmma_numerics(r):
+@pytest.mark.parametrize("r", of("numerics"))
+def test_numerics(r):
     _, fa, fb, fd, _ = cases.KINDS[r["kind"]]
     a, b, c = cases.inputs(r["kind"], r["case"])
-    want = mma(a, b, c, fa, fb, fd, unit="wgmma").astype(np.uint32)
+    unit = "wgmma" if r["kind"] < cases.MMA_SYNC else "mma.sync"
+    want = mma(a, b, c, fa, fb, fd, unit=unit).astype(np.uint32)
     got = data(r, "first_rows", np.uint32).reshape(-1, cases.N)
     bad = np.argwhere(got != want[: len(got)])
     at = [(tuple(i.tolist()), hex(got[tuple(i)]), hex(want[tuple(i)])) for i in bad[:5]]

@@ -7,6 +7,7 @@
 // A bad descriptor may kill the context, so `measure.py` runs every experiment on its own, with a time limit.
 // Device waits are bounded; `alarm` ends the process if the device hangs all the same.
 
+#include "numerics.cuh"
 #include "tma.cuh"
 #include "warp.cuh"
 #include "wgmma.cuh"
@@ -50,7 +51,7 @@ int main(int argc, char** argv) {
         return 0;
     }
     if (argc == 5 && !strcmp(argv[1], "numerics")) {
-        wgmma_numerics(atoi(argv[2]), argv[3], argv[4]);
+        numerics(atoi(argv[2]), argv[3], argv[4]);
         return 0;
     }
     for (auto& e : experiments)

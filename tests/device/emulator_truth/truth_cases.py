@@ -18,6 +18,9 @@ KINDS = {
     8: ("e4m3 to f16", "e4m3", "e4m3", "f16", 32),
     9: ("e5m2 to f16", "e5m2", "e5m2", "f16", 32),
 }
+# The same for mma.sync, which takes the same operands.
+MMA_SYNC = 16
+KINDS |= {MMA_SYNC + kind: KINDS[kind] for kind in (0, 1, 2, 3, 4, 7)}
 
 # bits, fraction bits, bias, ignored low bits
 _LAYOUT = {
@@ -90,5 +93,5 @@ CASES = (
 def inputs(kind: int, case: str):
     """(A [64, K], B [128, K], C [64, 128]) codes of one arithmetic case."""
     _, fa, fb, fd, k = KINDS[kind]
-    rng = np.random.Generator(np.random.PCG64([kind, CASES.index(case)]))
+    rng = np.random.Generator(np.random.PCG64([kind % MMA_SYNC, CASES.index(case)]))
     return _case(case, rng, fa, fb, fd, k)

@@ -4,8 +4,6 @@
 #include "ptx.cuh"
 #include "tma.cuh"
 
-#include <string>
-
 // --- mbarrier -------------------------------------------------------------------------------------------------
 
 // Each pair of bits in `out` is test_wait(parity 0), test_wait(parity 1) after one step of the script.
@@ -203,8 +201,8 @@ inline void multicast() {
         DeviceBuffer<uint16_t> out(4 * 256);
         multicast_kernel<<<4, 32>>>(map, mask, status.p, out.p);
         std::vector<uint32_t> done = status.host();
-        printf("{\"experiment\": \"multicast\", \"mask\": %u, \"completed\": [%u, %u, %u, %u], ", mask, done[0], done[1],
-               done[2], done[3]);
+        printf("{\"experiment\": \"multicast\", \"mask\": %u, \"completed\": [%u, %u, %u, %u], ", mask, done[0],
+               done[1], done[2], done[3]);
         std::vector<uint16_t> got = out.host();
         std::vector<uint16_t> firsts;
         for (int r = 0; r < 4; ++r) firsts.insert(firsts.end(), got.begin() + r * 256, got.begin() + r * 256 + 72);

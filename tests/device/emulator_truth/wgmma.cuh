@@ -7,6 +7,8 @@
 
 #include "ptx.cuh"
 
+#include <type_traits>
+
 #define REGS64 \
     "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
@@ -57,9 +59,18 @@ WGMMA_RS(wgmma_f16_reg, float, "+f", "k16.f32.f16.f16", ", 1, 1, 0")
 WGMMA_RS(wgmma_tf32_reg, float, "+f", "k8.f32.tf32.tf32", ", 1, 1")
 WGMMA_RS(wgmma_u8_reg, uint32_t, "+r", "k32.s32.u8.u8", "")
 
-__device__ __forceinline__ void wgmma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void wgmma_end() {
+// The compiler must not move a use of the accumulators across the instructions between begin and end.
+__device__ __forceinline__ void pin(float& r) { asm volatile("" : "+f"(r)::"memory"); }
+__device__ __forceinline__ void pin(uint32_t& r) { asm volatile("" : "+r"(r)::"memory"); }
+template <typename T, int COUNT>
+__device__ __forceinline__ void wgmma_begin(T (&d)[COUNT]) {
+    for (int i = 0; i < COUNT; ++i) pin(d[i]);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+template <typename T, int COUNT>
+__device__ __forceinline__ void wgmma_end(T (&d)[COUNT]) {
     asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
+    for (int i = 0; i < COUNT; ++i) pin(d[i]);
 }
 
 __device__ __forceinline__ uint64_t descriptor(uint32_t address, uint32_t lbo, uint32_t sbo, uint32_t swizzle,
@@ -135,13 +146,13 @@ __global__ void probe_kernel(Probe p, float* out, uint32_t* region_address) {
         __syncthreads();
         float d[64] = {};
         uint64_t a = OPERAND ? plain : probed, b = OPERAND ? probed : plain;
-        wgmma_begin();
+        wgmma_begin(d);
         if constexpr (KIND == F16 && !MN_MAJOR) wgmma_f16_kk(d, a, b, 0);
         if constexpr (KIND == F16 && MN_MAJOR && !OPERAND) wgmma_f16_mk(d, a, b, 0);
         if constexpr (KIND == F16 && MN_MAJOR && OPERAND) wgmma_f16_km(d, a, b, 0);
         if constexpr (KIND == TF32) wgmma_tf32(d, a, b, 0);
         if constexpr (KIND == E4M3) wgmma_e4m3(d, a, b, 0);
-        wgmma_end();
+        wgmma_end(d);
         for (int i = 0; i < 64; ++i) out[(piece * 64 + d_row(i)) * 128 + d_col(i)] = d[i];
         __syncthreads();
     }
@@ -231,16 +242,16 @@ __global__ void accumulator_kernel(int pass, uint32_t* out) {
     constexpr int count = packed_d(KIND) ? 32 : 64;
     if constexpr (KIND == F16) {
         float d[64] = {};
-        wgmma_begin();
+        wgmma_begin(d);
         wgmma_f16_kk(d, da, db, 0);
-        wgmma_end();
+        wgmma_end(d);
         for (int i = 0; i < 64; ++i) out[threadIdx.x * 64 + i] = static_cast<uint32_t>(d[i]);
     } else {
         uint32_t d[count] = {};
-        wgmma_begin();
+        wgmma_begin(d);
         if constexpr (KIND == U8) wgmma_u8(d, da, db, 0);
         if constexpr (KIND == F16_F16) wgmma_f16_f16(d, da, db, 0);
-        wgmma_end();
+        wgmma_end(d);
         for (int i = 0; i < count; ++i) out[threadIdx.x * count + i] = d[i];
     }
 }
@@ -250,7 +261,8 @@ void run_accumulator(const char* name) {
     for (int pass : {0, 1}) {
         DeviceBuffer<uint32_t> out(128 * (packed_d(KIND) ? 32 : 64));
         accumulator_kernel<KIND><<<1, 128, 16384>>>(pass, out.p);
-        printf("{\"experiment\": \"wgmma_accumulator\", \"d\": \"%s\", \"shows\": \"%s\", ", name, pass ? "col" : "row");
+        printf("{\"experiment\": \"wgmma_accumulator\", \"d\": \"%s\", \"shows\": \"%s\", ", name,
+               pass ? "col" : "row");
         print_hex("registers", out.host());
         printf("}\n");
     }
@@ -273,16 +285,15 @@ __global__ void register_operand_kernel(int piece, uint32_t* out) {
             a[i] |= small_integer<KIND>(shown) << (32 / per * part % 32);
         }
     uint64_t db = descriptor(shared_address(b), 128, 256, 0, 0);
-    float f[64] = {};
-    uint32_t u[64] = {};
-    wgmma_begin();
-    if constexpr (KIND == F16) wgmma_f16_reg(f, a, db);
-    if constexpr (KIND == TF32) wgmma_tf32_reg(f, a, db);
-    if constexpr (KIND == U8) wgmma_u8_reg(u, a, db);
-    wgmma_end();
+    std::conditional_t<KIND == U8, uint32_t, float> d[64] = {};
+    for (auto& r : a) pin(r);
+    wgmma_begin(d);
+    if constexpr (KIND == F16) wgmma_f16_reg(d, a, db);
+    if constexpr (KIND == TF32) wgmma_tf32_reg(d, a, db);
+    if constexpr (KIND == U8) wgmma_u8_reg(d, a, db);
+    wgmma_end(d);
     for (int i = 0; i < 64; ++i)
-        if (d_col(i) < k_of(KIND))
-            out[d_row(i) * k_of(KIND) + d_col(i)] = KIND == U8 ? u[i] : static_cast<uint32_t>(f[i]);
+        if (d_col(i) < k_of(KIND)) out[d_row(i) * k_of(KIND) + d_col(i)] = static_cast<uint32_t>(d[i]);
 }
 
 template <int KIND>
@@ -324,11 +335,11 @@ __global__ void numerics_kernel(const uint8_t* a, const uint8_t* b, const uint32
     if constexpr (packed_d(KIND)) {
         uint32_t d[32];
         for (int i = 0; i < 32; ++i) d[i] = (c[place(2 * i)] & 0xFFFF) | c[place(2 * i + 1)] << 16;
-        wgmma_begin();
+        wgmma_begin(d);
         if constexpr (KIND == F16_F16) wgmma_f16_f16(d, da, db, 1);
         if constexpr (KIND == E4M3_F16) wgmma_e4m3_f16(d, da, db, 1);
         if constexpr (KIND == E5M2_F16) wgmma_e5m2_f16(d, da, db, 1);
-        wgmma_end();
+        wgmma_end(d);
         for (int i = 0; i < 32; ++i) {
             out[place(2 * i)] = d[i] & 0xFFFF;
             out[place(2 * i + 1)] = d[i] >> 16;
@@ -336,42 +347,14 @@ __global__ void numerics_kernel(const uint8_t* a, const uint8_t* b, const uint32
     } else {
         float d[64];
         for (int i = 0; i < 64; ++i) d[i] = __uint_as_float(c[place(i)]);
-        wgmma_begin();
+        wgmma_begin(d);
         if constexpr (KIND == F16) wgmma_f16_kk(d, da, db, 1);
         if constexpr (KIND == BF16) wgmma_bf16(d, da, db, 1);
         if constexpr (KIND == TF32) wgmma_tf32(d, da, db, 1);
         if constexpr (KIND == E4M3) wgmma_e4m3(d, da, db, 1);
         if constexpr (KIND == E5M2) wgmma_e5m2(d, da, db, 1);
         if constexpr (KIND == MIXED) wgmma_mixed(d, da, db, 1);
-        wgmma_end();
+        wgmma_end(d);
         for (int i = 0; i < 64; ++i) out[place(i)] = __float_as_uint(d[i]);
     }
-}
-
-// `input` holds blocks of A (2048 bytes), B (4096 bytes) and C (64 * 128 words); each D goes to `output` as words.
-inline void wgmma_numerics(int kind, const char* input, const char* output) {
-    using Kernel = void (*)(const uint8_t*, const uint8_t*, const uint32_t*, uint32_t*);
-    Kernel kernels[KINDS] = {numerics_kernel<F16>,  numerics_kernel<BF16>,    numerics_kernel<TF32>,
-                             numerics_kernel<E4M3>, numerics_kernel<E5M2>,    numerics_kernel<MIXED>,
-                             nullptr,               numerics_kernel<F16_F16>, numerics_kernel<E4M3_F16>,
-                             numerics_kernel<E5M2_F16>};
-    FILE *in = fopen(input, "rb"), *to = fopen(output, "wb");
-    if (kind < 0 || kind >= KINDS || !kernels[kind] || !in || !to) {
-        printf("{\"error\": \"kind %d, input %s, output %s\"}\n", kind, input, output);
-        _Exit(3);
-    }
-    std::vector<uint8_t> a(2048), b(4096);
-    std::vector<uint32_t> c(64 * 128);
-    int blocks = 0;
-    while (fread(a.data(), 1, a.size(), in) == a.size() && fread(b.data(), 1, b.size(), in) == b.size() &&
-           fread(c.data(), 4, c.size(), in) == c.size()) {
-        DeviceBuffer<uint8_t> da(a), db(b);
-        DeviceBuffer<uint32_t> dc(c), out(c.size());
-        kernels[kind]<<<1, 128, 16384>>>(da.p, db.p, dc.p, out.p);
-        std::vector<uint32_t> got = out.host();
-        if (fwrite(got.data(), 4, got.size(), to) != got.size()) _Exit(3);
-        ++blocks;
-    }
-    if (fclose(to)) _Exit(3);
-    printf("{\"experiment\": \"wgmma_numerics\", \"kind\": %d, \"blocks\": %d}\n", kind, blocks);
 }
