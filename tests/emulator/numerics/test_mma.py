@@ -148,9 +148,18 @@ def moderate_codes(rng, name, shape, spread=6):
     return code.astype({8: np.uint8, 16: np.uint16, 32: np.uint32}[max(8, bits + skip)])
 
 
+def tiny_codes(rng, name, shape):
+    """Codes whose products lie at the bottom of the f32 range, and zeros for accumulators."""
+    bits, _, fbits, bias, _, skip = LAYOUT[name]
+    field = np.maximum(bias - 75 + rng.integers(-3, 9, shape), 0)
+    code = field << fbits | rng.integers(0, 1 << fbits, shape) | rng.integers(0, 2, shape) << (bits - 1)
+    code = (code if name not in ("f32", "f16") else 0 * code) << skip
+    return code.astype({8: np.uint8, 16: np.uint16, 32: np.uint32}[max(8, bits + skip)])
+
+
 @pytest.mark.parametrize(("unit", "fa", "fb", "k"), CASES, ids=ids)
 @pytest.mark.parametrize("d", ["f32", "f16"])
-@pytest.mark.parametrize("codes", [any_codes, moderate_codes])
+@pytest.mark.parametrize("codes", [any_codes, moderate_codes, tiny_codes])
 def test_exact_agrees_with_fractions(unit, fa, fb, k, d, codes):
     rng = np.random.default_rng(list(f"{unit}{fa}{fb}{d}".encode()))
     a, b, c = codes(rng, fa, (12, k)), codes(rng, fb, (10, k)), codes(rng, d, (12, 10))
@@ -231,6 +240,26 @@ def test_products_are_not_renormalised_before_alignment():
     # 1.5 * 1.5 = 2.25 keeps exponent 0, so a term of 2^-25 survives beside it; 2 * 1.125 has exponent 1.
     assert one_dot([(1.5, 1.5), (-1.5, 1.5), (2.0**-12, 2.0**-13)], 0.0) == 2.0**-25
     assert one_dot([(2.0, 1.125), (-2.0, 1.125), (2.0**-12, 2.0**-13)], 0.0) == 0.0
+
+
+def test_terms_below_the_exponent_of_a_zero_accumulator():
+    # Eight products of 2^-152 would make the smallest subnormal, but align to 2^-126: each is cut at 2^-151.
+    a, b = np.zeros((1, 16), np.uint16), np.zeros((1, 16), np.uint16)
+    a[0, :8], b[0, :8] = (127 - 76) << 7, (127 - 76) << 7
+    assert int(mma(a, b, None, "bf16", "bf16", "f32")[0, 0]) == 0
+    b[0, :8] = (127 - 75) << 7  # 2^-151 is kept
+    assert int(mma(a, b, None, "bf16", "bf16", "f32")[0, 0]) == 2
+
+
+def test_crafted_truncation_f35():
+    # c = 1 and a group of -1 cancel; what is left of the second group is its part above 2^-35.
+    a, b = np.zeros((1, 64), np.uint8), np.zeros((1, 64), np.uint8)
+    a[0, 0], b[0, 0], a[0, 16], b[0, 16] = 0x2, 0xA, 0x2, 0x2  # 1 * -1 and 1 * 1
+    for exponent, left in ((-35, 2.0**-35), (-36, 0.0)):
+        ones = np.full((1, 4), 127, np.uint8)
+        scales = Scales(np.uint8([[127, 127 + exponent, 127, 127]]), ones, "ue8m0", 16)
+        got = mma(a, b, f32([[1.0]]), "e2m1", "e2m1", "f32", unit="tcgen05", scales=scales, packed=True)
+        assert float(got.view(np.float32)[0, 0]) == left
 
 
 def test_hopper_fp8_keeps_13_bits():
