@@ -12,8 +12,7 @@
 /*% if plan.barriers %*/
 // Barriers:
 /*% for b in plan.barriers %*/
-//   ${ b.name }[${ b.depth }]: ${ b.why }
-//     ${ b.arrivals } arrival${ "s" if b.arrivals > 1 } (${ b.arrivers | join("; ") })${ " and {:,} bytes".format(b.tx_bytes) if b.tx_bytes }; waited for by: ${ b.waiter }, first parity ${ b.first_parity }
+//   ${ b.name }[${ b.depth }]: ${ b.arrivals } arrival${ "s" if b.arrivals > 1 } (${ b.arrivers | join("; ") })${ " and {:,} bytes".format(b.tx_bytes) if b.tx_bytes }; the ${ b.waiter } waits, first for parity ${ b.first_parity }
 /*% endfor %*/
 /*% endif %*/
 // Warps:

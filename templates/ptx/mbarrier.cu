@@ -19,10 +19,8 @@ DEVICE void mbarrier_arrive(uint64_t &bar) {
 // Arrives on the barrier at the same place in CTA `rank` of the cluster. It carries no data, only the fact that reads
 // are over, so CTA scope will do; cluster scope would flush caches on every k tile.
 DEVICE void mbarrier_arrive_cluster(uint64_t &bar, int rank) {
-  asm volatile("{\n.reg .b32 remote;\n"
-               "mapa.shared::cluster.u32 remote, %0, %1;\n"
-               "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}"
-               :: "r"(smem_address(&bar)), "r"(rank) : "memory");
+  asm volatile("{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %0, %1;\n"
+               "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}" ::"r"(smem_address(&bar)), "r"(rank) : "memory");
 }
 /*% endmacro %*/
 

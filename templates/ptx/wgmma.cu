@@ -24,16 +24,15 @@ template <int N> DEVICE void wgmma_wait() { asm volatile("wgmma.wait_group.sync.
 /*% set registers = plan.wgmma_n // 2 %*/
 // D[64, BLOCK_N] (+)= A[64, 16] * B[BLOCK_N, 16]; `accumulate` = 0 overwrites D.
 DEVICE void wgmma(float (&d)[BLOCK_N / 2], uint64_t a, uint64_t b, int accumulate) {
-  asm volatile("{\n.reg .pred p;\n"
-               "setp.ne.b32 p, %${ registers + 2 }, 0;\n"
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %${ registers + 2 }, 0;\n"
                "wgmma.mma_async.sync.aligned.m64n${ plan.wgmma_n }k16.f32.${ plan.input.ptx }.${ plan.input.ptx } {"
 /*% for line in numbered("%{}", registers, 16) %*/
                "${ line }${ "}, " if loop.last else ", " }"
 /*% endfor %*/
                "%${ registers }, %${ registers + 1 }, p, 1, 1, 0, 0;\n}"
 /*% for line in numbered('"+f"(d[{}])', registers, 8) %*/
-               ${ ": " if loop.first else "  " }${ line }${ "" if loop.last else "," }
+      ${ ": " if loop.first else "  " }${ line }${ "" if loop.last else "," }
 /*% endfor %*/
-               : "l"(a), "l"(b), "r"(accumulate));
+      : "l"(a), "l"(b), "r"(accumulate));
 }
 /*% endmacro %*/

@@ -11,23 +11,20 @@
 //    180224  full        32 B  k tile has landed
 //    180256  empty       32 B  k tile has been read
 // Barriers:
-//   full[4]: the loader announces the bytes, the TMA engine delivers them
-//     1 arrival (producer: 1 elected thread) and 40,960 bytes; waited for by: consumer, first parity 0
-//   empty[4]: every warp that multiplied the k tile has seen its wgmma group complete
-//     4 arrivals (consumer: 4 warps); waited for by: producer, first parity 1
+//   full[4]: 1 arrival (producer: 1 elected thread) and 40,960 bytes; the consumer waits, first for parity 0
+//   empty[4]: 4 arrivals (consumer: 4 warps); the producer waits, first for parity 1
 // Warps:
 //   0-3  consumer: multiply, then store their rows of D
 //   4-4  producer: one elected thread keeps the ring full
 // Build: nvcc -std=c++17 -O3 -gencode arch=compute_90a,code=sm_90a -c gemm_step7.cu
 
-#ifndef __CUDACC_RTC__
-#include "gemm_step7.h"
-#endif
-
 #include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <stdint.h>
+#ifndef __CUDACC_RTC__
+#include "gemm_step7.h"
+#endif
 
 #define DEVICE __device__ __forceinline__
 
@@ -128,8 +125,7 @@ DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" :::
 template <int N> DEVICE void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
 // D[64, BLOCK_N] (+)= A[64, 16] * B[BLOCK_N, 16]; `accumulate` = 0 overwrites D.
 DEVICE void wgmma(float (&d)[BLOCK_N / 2], uint64_t a, uint64_t b, int accumulate) {
-  asm volatile("{\n.reg .pred p;\n"
-               "setp.ne.b32 p, %130, 0;\n"
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
                "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
                "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
                "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
@@ -140,23 +136,23 @@ DEVICE void wgmma(float (&d)[BLOCK_N / 2], uint64_t a, uint64_t b, int accumulat
                "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
                "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
                "%128, %129, p, 1, 1, 0, 0;\n}"
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
-                 "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
-                 "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
-                 "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
-                 "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
-                 "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
-                 "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
-                 "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]),
-                 "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),
-                 "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]),
-                 "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]),
-                 "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]),
-                 "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]),
-                 "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]),
-                 "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]),
-                 "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
-               : "l"(a), "l"(b), "r"(accumulate));
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+        "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
+        "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
+        "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
+        "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
+        "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]),
+        "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),
+        "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]),
+        "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]),
+        "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]),
+        "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]),
+        "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]),
+        "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]),
+        "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
+      : "l"(a), "l"(b), "r"(accumulate));
 }
 
 struct Tile { int row, column; };  // of its first element in D
@@ -211,8 +207,7 @@ DEVICE uint32_t pack(float low, float high) {
   return *reinterpret_cast<const uint32_t *>(&pair);
 }
 
-// Writes 64 columns of this warp's 16 rows to swizzled shared memory, four 8x8 matrices at a time: lanes 0-15 address
-// the rows of the left 8 columns, lanes 16-31 of the right.
+// Writes 64 columns of this warp's 16 rows to swizzled shared memory, four 8x8 matrices at a time.
 DEVICE void stage(Output *box, const float *v) {
   const int row = threadIdx.x % 16, half = threadIdx.x / 16 % 2;
 #pragma unroll
@@ -312,19 +307,16 @@ gemm(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensor
 #ifndef __CUDACC_RTC__  // the host half; NVRTC compiles only the kernel
 // Describes a row-major [rows, columns] matrix to the TMA engine, moved in 128-byte swizzled boxes. The driver's
 // encoder is looked up at run time, so nothing need link against libcuda. `error` keeps what went wrong first.
-template <typename Element>
-CUtensorMap tensor_map(cudaError_t &error, CUtensorMapDataType type, const void *start, int64_t rows, int64_t columns,
-                       int64_t stride, uint32_t box_rows, uint32_t box_columns) {
+CUtensorMap tensor_map(cudaError_t &error, CUtensorMapDataType type, size_t element_bytes, const void *start,
+                       int64_t rows, int64_t columns, int64_t stride, uint32_t box_rows, uint32_t box_columns) {
   CUtensorMap map = {};
   void *entry = nullptr;
-  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
   const cuuint64_t extents[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t row_bytes = static_cast<cuuint64_t>(stride) * sizeof(Element);
+  const cuuint64_t row_bytes = static_cast<cuuint64_t>(stride) * element_bytes;
   const cuuint32_t box[] = {box_columns, box_rows}, steps[] = {1, 1};
   if (reinterpret_cast<uintptr_t>(start) % 16 != 0 || row_bytes % 16 != 0) error = cudaErrorMisalignedAddress;
-  if (!error)
-    error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found);
-  if (!error && found != cudaDriverEntryPointSuccess) error = cudaErrorNotSupported;
+  if (!error) error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault);
+  if (!error && entry == nullptr) error = cudaErrorNotSupported;
   if (!error && reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(entry)(
                     &map, type, 2, const_cast<void *>(start), extents, &row_bytes, box, steps,
                     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
@@ -343,17 +335,16 @@ static cudaError_t launch(const gemm_step7_args &args, cudaStream_t stream) {
   if (!error) error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   if (!error) error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
   if (!error && (major != 9 || minor != 0)) error = cudaErrorNoKernelImageForDevice;
-
   int m = static_cast<int>(args.m), n = static_cast<int>(args.n), k = static_cast<int>(args.k);
   Output *d = static_cast<Output *>(args.d);
   int64_t ldd = args.ldd;
   const int64_t whole = (n < STORE_STEP ? 1 : n / STORE_STEP) * STORE_STEP;  // columns; store_tail writes the rest
-  CUtensorMap map_a = tensor_map<Input>(error, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, args.a, m, k, args.lda,
-                                       BLOCK_M, BLOCK_K);
-  CUtensorMap map_b = tensor_map<Input>(error, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, args.b, n, k, args.ldb,
-                                       BLOCK_N, BLOCK_K);
-  CUtensorMap map_d = tensor_map<Output>(error, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, args.d, m, whole, args.ldd,
-                                        STORE_ROWS, STORE_COLUMNS);
+  CUtensorMap map_a = tensor_map(error, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, sizeof(Input), args.a, m, k,
+                                 args.lda, BLOCK_M, BLOCK_K);
+  CUtensorMap map_b = tensor_map(error, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, sizeof(Input), args.b, n, k,
+                                 args.ldb, BLOCK_N, BLOCK_K);
+  CUtensorMap map_d = tensor_map(error, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, sizeof(Output), args.d, m, whole,
+                                 args.ldd, STORE_ROWS, STORE_COLUMNS);
   int sms = 0;
   if (!error) error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
   const int ctas = sms * CTAS_PER_SM;

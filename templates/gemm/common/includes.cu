@@ -1,7 +1,3 @@
-#ifndef __CUDACC_RTC__
-#include "${ plan.name }.h"
-#endif
-
 /*% if plan.tensor_maps %*/
 #include <cuda.h>
 /*% endif %*/
@@ -10,3 +6,6 @@
 /*% endfor %*/
 #include <cuda_runtime.h>
 #include <stdint.h>
+#ifndef __CUDACC_RTC__
+#include "${ plan.name }.h"
+#endif

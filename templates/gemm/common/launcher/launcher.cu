@@ -15,7 +15,6 @@ static cudaError_t launch(const ${ plan.name }_args &args, cudaStream_t stream) 
   if (!error) error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   if (!error) error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
   if (!error && (major != ${ plan.arch.compute_capability[0] } || minor != ${ plan.arch.compute_capability[1] })) error = cudaErrorNoKernelImageForDevice;
-
   int m = static_cast<int>(args.m), n = static_cast<int>(args.n), k = static_cast<int>(args.k);
 /*% for name in plan.parameters if name in launcher_locals %*/
   ${ launcher_locals[name] }
@@ -26,8 +25,8 @@ static cudaError_t launch(const ${ plan.name }_args &args, cudaStream_t stream) 
 /*% for t in plan.tensor_maps %*/
 /*% set element = "Output" if t.operand == "d" else "Input" %*/
 /*% set columns = "whole" if t.operand == "d" else t.columns %*/
-  CUtensorMap ${ t.name } = tensor_map<${ element }>(error, ${ t.dtype }, args.${ t.operand }, ${ t.rows }, ${ columns }, args.${ t.stride },
-                                  ${ " " if t.operand == "d" }     ${ t.box_rows_expr }, ${ t.box_columns_expr });
+  CUtensorMap ${ t.name } = tensor_map(error, ${ t.dtype }, sizeof(${ element }), args.${ t.operand }, ${ t.rows }, ${ columns },
+                                 args.${ t.stride }, ${ t.box_rows_expr }, ${ t.box_columns_expr });
 /*% endfor %*/
   ${ part(plan.parts.grid, depth=1) }
   if (!error) error = cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SMEM_BYTES);

@@ -3,8 +3,7 @@ DEVICE uint32_t pack(float low, float high) {
   return *reinterpret_cast<const uint32_t *>(&pair);
 }
 
-// Writes 64 columns of this warp's 16 rows to swizzled shared memory, four 8x8 matrices at a time: lanes 0-15 address
-// the rows of the left 8 columns, lanes 16-31 of the right.
+// Writes 64 columns of this warp's 16 rows to swizzled shared memory, four 8x8 matrices at a time.
 DEVICE void stage(Output *box, const float *v) {
   const int row = threadIdx.x % 16, half = threadIdx.x / 16 % 2;
 #pragma unroll
