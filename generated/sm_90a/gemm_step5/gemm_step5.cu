@@ -267,12 +267,12 @@ gemm(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensor
 #ifndef __CUDACC_RTC__  // the host half; NVRTC compiles only the kernel
 // Describes a row-major [rows, columns] matrix to the TMA engine, moved in 128-byte swizzled boxes. The driver's
 // encoder is looked up at run time, so nothing need link against libcuda. `error` keeps what went wrong first.
-CUtensorMap tensor_map(cudaError_t &error, CUtensorMapDataType type, size_t element_bytes, const void *start,
-                       int64_t rows, int64_t columns, int64_t stride, uint32_t box_rows, uint32_t box_columns) {
+static CUtensorMap tensor_map(cudaError_t &error, CUtensorMapDataType type, size_t element, const void *start,
+                              int64_t rows, int64_t columns, int64_t stride, uint32_t box_rows, uint32_t box_columns) {
   CUtensorMap map = {};
   void *entry = nullptr;
   const cuuint64_t extents[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t row_bytes = static_cast<cuuint64_t>(stride) * element_bytes;
+  const cuuint64_t row_bytes = static_cast<cuuint64_t>(stride) * element;
   const cuuint32_t box[] = {box_columns, box_rows}, steps[] = {1, 1};
   if (reinterpret_cast<uintptr_t>(start) % 16 != 0 || row_bytes % 16 != 0) error = cudaErrorMisalignedAddress;
   if (!error) error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault);
