@@ -71,7 +71,7 @@ class Schedule(_Part):
         "auto", description="persistent: CTAs launched; auto = every SM of the card filled"
     )
     ctas_per_sm: int = Field(
-        1, ge=1, le=8, description="CTAs that must fit on one SM together; caps registers per thread"
+        1, ge=1, le=8, description="CTAs that share an SM: no fewer (registers per thread are capped) and no more"
     )
 
 
@@ -160,6 +160,7 @@ class GemmSpec(_Part):
 
 @RULES.rule("k_loop", "load", "schedule.kind")
 def _once(s: GemmSpec):
+    """`k_loop: once` is the one-tile kernel: it needs `load: threads` and `schedule.kind: single`."""
     if s.k_loop == "once" and (s.load, s.schedule.kind) != ("threads", "single"):
         yield Refusal(
             "k_loop",
@@ -170,6 +171,7 @@ def _once(s: GemmSpec):
 
 @RULES.rule("pipeline.stages", "load")
 def _thread_loads_have_no_ring(s: GemmSpec):
+    """`load: threads` takes `pipeline.stages: 1`."""
     if s.load == "threads" and s.pipeline.stages > 1:
         yield Refusal(
             "pipeline.stages",
@@ -180,12 +182,14 @@ def _thread_loads_have_no_ring(s: GemmSpec):
 
 @RULES.rule("warps.roles", "load")
 def _roles_need_tma(s: GemmSpec):
+    """`warps.roles: specialized` needs `load: tma`."""
     if s.warps.roles == "specialized" and s.load == "threads":
         yield Refusal("warps.roles", "a producer warp loads through TMA only", "set load: tma, or roles: unified")
 
 
 @RULES.rule("warps.roles", "pipeline.stages")
 def _roles_need_a_ring(s: GemmSpec):
+    """`warps.roles: specialized` needs at least 2 stages: one stays under the wgmma group in flight."""
     if s.warps.roles == "specialized" and s.pipeline.stages < 2:
         yield Refusal(
             "pipeline.stages",
@@ -196,6 +200,7 @@ def _roles_need_a_ring(s: GemmSpec):
 
 @RULES.rule("warps.roles", "warps.consumers")
 def _consumers_need_roles(s: GemmSpec):
+    """More than one consumer needs `warps.roles: specialized`."""
     if s.warps.roles == "unified" and s.warps.consumers > 1:
         yield Refusal(
             "warps.consumers",
@@ -206,6 +211,7 @@ def _consumers_need_roles(s: GemmSpec):
 
 @RULES.rule("warps.roles", "warps.registers")
 def _split_needs_roles(s: GemmSpec):
+    """`warps.registers` needs `warps.roles: specialized`."""
     if s.warps.roles == "unified" and s.warps.registers is not None:
         yield Refusal(
             "warps.registers", "setmaxnreg moves registers between roles; unified has one", "remove registers"
@@ -214,6 +220,7 @@ def _split_needs_roles(s: GemmSpec):
 
 @RULES.rule("cluster.size", "cluster.multicast")
 def _cluster_shares(s: GemmSpec):
+    """`cluster.size` above 1 and `cluster.multicast` go together."""
     if s.cluster.size > 1 and s.cluster.multicast == "none":
         yield Refusal(
             "cluster.multicast", "a cluster without a shared operand gains nothing", "set multicast: b (or a)"
@@ -226,6 +233,7 @@ def _cluster_shares(s: GemmSpec):
 
 @RULES.rule("cluster.size", "warps.roles", "schedule.kind")
 def _cluster_needs_roles(s: GemmSpec):
+    """A cluster needs `warps.roles: specialized` and more than one tile."""
     if s.cluster.size > 1 and s.warps.roles == "unified":
         yield Refusal(
             "cluster.size", "multicast needs a producer that waits for every CTA's consumers", "set roles: specialized"
@@ -236,6 +244,7 @@ def _cluster_needs_roles(s: GemmSpec):
 
 @RULES.rule("cluster.size", "schedule.ctas")
 def _whole_clusters(s: GemmSpec):
+    """`schedule.ctas` is a whole number of clusters."""
     if s.schedule.ctas != "auto" and s.schedule.ctas % s.cluster.size:
         down = s.schedule.ctas // s.cluster.size * s.cluster.size
         yield Refusal(
@@ -247,6 +256,7 @@ def _whole_clusters(s: GemmSpec):
 
 @RULES.rule("schedule.ctas", "schedule.kind")
 def _ctas_are_persistent(s: GemmSpec):
+    """`schedule.ctas` needs `schedule.kind: persistent`."""
     if s.schedule.ctas != "auto" and s.schedule.kind != "persistent":
         yield Refusal(
             "schedule.ctas", f"kind: {s.schedule.kind} launches one CTA per tile", "remove ctas, or kind: persistent"

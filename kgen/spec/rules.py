@@ -40,3 +40,7 @@ class RuleSet(Generic[S]):
         for fields, fn in self._rules:
             if not any(overlaps(f, w) for f in fields for w in wrong):
                 yield from fn(spec)
+
+    def descriptions(self) -> list[str]:
+        """Each rule in a sentence: its docstring."""
+        return [" ".join((fn.__doc__ or fn.__name__).split()) for _, fn in self._rules]

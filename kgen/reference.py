@@ -1,0 +1,68 @@
+"""The spec reference in Markdown, from the pydantic models, so that it cannot fall behind them."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from kgen.spec.families import FAMILIES
+
+
+def spec_reference() -> str:
+    """Every field of every kernel family: type, default, limits and meaning."""
+    parts = [
+        "# Spec reference",
+        "Generated from the models by `kgen schema --markdown`. `kgen schema` prints the same as JSON Schema, by which "
+        "an editor completes and checks a spec.",
+    ]
+    for family in FAMILIES.values():
+        parts.append(f"## `kernel: {family.name}`\n\n{family.summary}.")
+        parts.append("\n".join(["| field | takes | default | meaning |", "|---|---|---|---|", *_rows(family.model)]))
+        rules = "\n".join(f"- {rule}" for rule in family.rules.descriptions())
+        parts.append(f"### What goes together\n\n{rules}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _rows(model: type[BaseModel], prefix: str = ""):
+    for name, field in model.model_fields.items():
+        nested = _nested(field)
+        if nested is not None:
+            yield f"| **`{prefix}{name}`** | mapping | {_default(field, nested)} | {_sentence(nested.__doc__)} |"
+            yield from _rows(nested, f"{prefix}{name}.")
+        else:
+            yield f"| `{prefix}{name}` | {_takes(field)} | {_default(field)} | {field.description or ''} |"
+
+
+def _nested(field: FieldInfo) -> type[BaseModel] | None:
+    candidates = [field.annotation, *get_args(field.annotation)]
+    return next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
+
+
+def _takes(field: FieldInfo) -> str:
+    limits = {type(m).__name__: m for m in field.metadata}
+    low = next((f"≥ {m.ge}" for n, m in limits.items() if n == "Ge"), "")
+    high = next((f"≤ {m.le}" for n, m in limits.items() if n == "Le"), "")
+    step = next((f"multiple of {m.multiple_of}" for n, m in limits.items() if n == "MultipleOf"), "")
+    return " ".join(filter(None, [", ".join(_options(field.annotation)), "", ", ".join(filter(None, [low, high, step]))]))
+
+
+def _options(annotation) -> list[str]:
+    if get_origin(annotation) is Literal:
+        return [f"`{v}`" for v in get_args(annotation)]
+    if get_args(annotation):
+        return [o for a in get_args(annotation) for o in _options(a)]
+    return ["integer" if annotation is int else "text"] if isinstance(annotation, type) else []
+
+
+def _default(field: FieldInfo, nested: type[BaseModel] | None = None) -> str:
+    if field.is_required():
+        return "required"
+    if nested is not None:
+        return "absent" if field.default is None else ""
+    return f"`{field.default}`" if field.default != "" else "empty"
+
+
+def _sentence(doc: str | None) -> str:
+    return (doc or "").strip().split("\n")[0]
