@@ -13,8 +13,9 @@ from pathlib import Path
 
 import jinja2
 
+from kgen.build import nvcc_flags
 from kgen.plan.common import GemmPlan
-from kgen.plan.resources import Barrier, Constant
+from kgen.plan.resources import Barrier, Constant, SmemRegion
 
 LINE = 118
 
@@ -41,7 +42,7 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=False,
         autoescape=False,
     )
-    env.globals.update(numbered=_numbered, constant_line=_constant_line, arrivals=_arrivals)
+    env.globals.update(numbered=_numbered, constant_lines=_constant_lines, arrivals=_arrivals)
     return env
 
 
@@ -51,12 +52,18 @@ def _numbered(form: str, count: int, per_line: int) -> list[str]:
     return [", ".join(items[i : i + per_line]) for i in range(0, count, per_line)]
 
 
-def _constant_line(c: Constant, group: tuple[Constant, ...]) -> str:
-    """One constant, its comment aligned with those of its group where that keeps lines short."""
-    code = [f"constexpr int {x.name} = {x.expr};" for x in group]
-    column = max((len(line) for line in code if len(line) <= 56), default=0) + 2
-    line = f"constexpr int {c.name} = {c.expr};"
-    return f"{line:<{column}}// {c.why}" if c.why and len(line) < column else f"{line}  // {c.why}" if c.why else line
+def _commented(lines: list[tuple[str, str]]) -> list[str]:
+    """Code with its comments aligned, as far as lines stay short; a longer line's comment follows it directly."""
+    column = max((len(code) for code, _ in lines if len(code) <= 60), default=0) + 2
+    return [f"{code:<{column - 2}}  // {why}" if why else code for code, why in lines]
+
+
+def _constant_lines(group: tuple[Constant, ...]) -> list[str]:
+    return _commented([(f"constexpr int {c.name} = {c.expr};", c.why) for c in group])
+
+
+def _member(r: SmemRegion) -> str:
+    return f"{r.ctype} {r.name}" + "".join(f"[{e}]" for e in r.extents) + ";"
 
 
 def _arrivals(b: Barrier) -> str:
@@ -77,16 +84,22 @@ class _Renderer:
 
     def vocabulary(self) -> dict:
         return {
+            "nvcc_flags": nvcc_flags(self.plan.arch),
             "about_lines": textwrap.wrap(self.plan.about, LINE - 3),
+            "storage_lines": _commented([(_member(r), r.why) for r in self.plan.smem.regions]),
             "parameter_lines": self.parameter_lines(),
             "launcher_locals": LAUNCHER_LOCALS,
         }
 
     def parameter_lines(self) -> list[str]:
-        """The kernel's parameters, tensor maps on a line of their own where there are any."""
-        typed = [PARAMETER_TYPES[p] + p for p in self.plan.parameters]
-        maps = [t for t in typed if "CUtensorMap" in t]
-        return [line for line in (", ".join(maps), ", ".join(typed[len(maps) :])) if line]
+        """The kernel's parameters, as many to a line as fit."""
+        lines = [""]
+        for name in self.plan.parameters:
+            item = PARAMETER_TYPES[name] + name + ("," if name != self.plan.parameters[-1] else "")
+            if len(lines[-1]) + len(item) > LINE - 5:
+                lines.append("")
+            lines[-1] += (" " if lines[-1] else "") + item
+        return lines
 
     def wrappers(self, body: str) -> str:
         """The PTX wrappers that `body` calls, and those they call, in the order of the template files."""
@@ -103,8 +116,8 @@ class _Renderer:
                 break
             used |= fresh
             text = "\n".join(known[n] for n in fresh)
-        order = [n for path in PTX_FAMILIES for n in self._macro_order(path)]
-        return "\n\n".join(known[n] for n in order if n in used)
+        families = ([known[n] for n in self._macro_order(path) if n in used] for path in PTX_FAMILIES)
+        return "\n\n".join("\n".join(family) for family in families if family)
 
     def _macro_order(self, path: str) -> list[str]:
         source, _, _ = self.env.loader.get_source(self.env, path)
@@ -142,5 +155,23 @@ def render_kernel(plan: GemmPlan) -> str:
     """The text of `<name>.cu`."""
     r = _Renderer(plan)
     body = r.part(plan.skeleton)
-    text = r.part("file.cu", body=body, wrappers=r.wrappers(body))
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in text.split("\n"))) + "\n"
+    return _tidy(r.part("file.cu", body=body, wrappers=r.wrappers(body)))
+
+
+def render_project(plan: GemmPlan, spec_text: str) -> dict[str, str]:
+    """Every file of the project, by relative path. `spec_text` travels with it unchanged, as spec.yaml."""
+    r = _Renderer(plan)
+    files = {
+        f"{plan.name}.cu": render_kernel(plan),
+        f"{plan.name}.h": r.part("project/header.h"),
+        f"test_{plan.name}.py": r.part("project/test.py"),
+    }
+    files |= {name: r.part(f"project/{name}") for name in ("main.cu", "Makefile", "CMakeLists.txt", "gate.sh", "README.md")}
+    return {path: _tidy(text) for path, text in sorted(files.items())} | {"spec.yaml": spec_text}
+
+
+def _tidy(text: str) -> str:
+    """No trailing blanks, no more than one blank line (two in Python, as its style has it), one newline at the end."""
+    lines = "\n".join(line.rstrip() for line in text.split("\n"))
+    most = "\n\n\n" if lines.startswith('"""') else "\n\n"
+    return re.sub(r"\n{3,}", most, lines).strip("\n") + "\n"

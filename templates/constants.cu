@@ -2,8 +2,8 @@ using Input = ${ plan.input.ctype };
 using Output = ${ plan.output.ctype };
 
 /*% for group in plan.constants %*/
-/*% for c in group %*/
-${ constant_line(c, group) }
+/*% for line in constant_lines(group) %*/
+${ line }
 /*% endfor %*/
 /*% if not loop.last %*/
 

@@ -16,16 +16,15 @@ ${ wrappers }
 ${ body }
 
 #ifndef __CUDACC_RTC__  // the host half; NVRTC compiles only the kernel
-
 ${ part("gemm/common/launcher/launcher.cu") }
-
 #endif
 
 }  // namespace
 }  // namespace ${ plan.name }
 
 #ifndef __CUDACC_RTC__
-extern "C" cudaError_t ${ plan.name }_launch(const struct ${ plan.name }_args *args, cudaStream_t stream) {
+extern "C" __attribute__((visibility("default"))) cudaError_t ${ plan.name }_launch(
+    const struct ${ plan.name }_args *args, cudaStream_t stream) {
   return args == nullptr ? cudaErrorInvalidValue : ${ plan.name }::launch(*args, stream);
 }
 #endif

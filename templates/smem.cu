@@ -1,7 +1,6 @@
 struct SharedStorage {
-/*% for r in plan.smem.regions %*/
-  ${ r.ctype } ${ r.name }/*% for e in r.extents %*/[${ e }]/*% endfor %*/;  // ${ r.why }
+/*% for line in storage_lines %*/
+  ${ line }
 /*% endfor %*/
 };
-static_assert(sizeof(SharedStorage) == ${ plan.smem.bytes } && sizeof(SharedStorage) <= SMEM_BYTES, "the map above");
-constexpr int SMEM_ALIGNMENT = ${ plan.smem.alignment };  // where the 128-byte swizzle pattern starts anew
+static_assert(sizeof(SharedStorage) == ${ plan.smem.bytes } && SMEM_BYTES >= ${ plan.smem.bytes }, "the map above");

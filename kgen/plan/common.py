@@ -37,10 +37,13 @@ class GemmPlan:
     launch: Launch
     input: Dtype
     output: Dtype
+    headers: tuple[str, ...]  # CUDA headers of the element types
     wgmma_n: int
     split_registers: bool
-    tiles_m_at_once: int  # rows of D that one cluster computes at a time
-    tiles_n_at_once: int
+    cta_tile: tuple[int, int, int]  # rows and columns of D per CTA, depth of a k tile
+    cluster_tile: tuple[int, int]  # rows and columns of D per cluster
+    stages: int
+    k_tiles: int | None  # the most k tiles it takes; None: any number
     schedule: str
     group_m: int
     ctas: int | None  # None: every SM of the card
@@ -49,3 +52,8 @@ class GemmPlan:
     @property
     def barriers(self) -> tuple[Barrier, ...]:
         return tuple(b for p in self.pipelines for b in p.barriers)
+
+    @property
+    def one_tile(self) -> bool:
+        """Whether the kernel computes a single tile of D and refuses more."""
+        return self.schedule == "single"

@@ -80,11 +80,17 @@ class _Planner:
             tensor_maps=self._tensor_maps(),
             launch=self._launch(smem),
             input=self.input,
+            headers=tuple(sorted({d.header for d in (self.input, self.output) if d.header})),
             output=self.output,
             wgmma_n=s.tile.n,
             split_registers=s.warps.registers is not None,
-            tiles_m_at_once=self.block_m * (self.cluster if self.share_b else 1),
-            tiles_n_at_once=self.block_n * (self.cluster if self.share_a else 1),
+            cta_tile=(self.block_m, self.block_n, s.tile.k),
+            cluster_tile=(
+                self.block_m * (self.cluster if self.share_b else 1),
+                self.block_n * (self.cluster if self.share_a else 1),
+            ),
+            stages=self.stages,
+            k_tiles=1 if s.k_loop == "once" else None,
             schedule=s.schedule.kind,
             group_m=s.schedule.group_m,
             ctas=None if s.schedule.ctas == "auto" else s.schedule.ctas,
@@ -196,11 +202,12 @@ class _Planner:
         if self.staged:
             warps = 4 * self.consumers
             each = ROWS_PER_WARP * SWIZZLE_BYTES
+            store_warps = "4 * NUM_CONSUMERS" if self.specialized else "4"
             wanted.append(
                 (
                     "d",
                     "Output",
-                    ("STORE_WARPS", "STAGING", "STORE_ROWS * STORE_COLUMNS"),
+                    (store_warps, "STAGING", "STORE_ROWS * STORE_COLUMNS"),
                     warps * self.spec.epilogue.staging * each,
                     "D on its way out, private to each warp",
                 )
@@ -304,16 +311,17 @@ class _Planner:
         s = self.spec
         common, arch = "gemm/common", f"gemm/{self.arch.folder}"
         clustered = self.cluster > 1
+        shared = f"_share_{s.cluster.multicast}" if clustered else ""
         wide = "_cluster" if clustered and s.schedule.kind == "persistent" else ""
         parts = {
             "schedule": f"{common}/schedule/{s.schedule.kind}{wide}.cu",
             "mma": f"{arch}/mma.cu",
             "store": f"{arch}/store/{s.epilogue.store}.cu",
             "store_call": f"{arch}/store/{s.epilogue.store}_call.cu",
-            "grid": f"{common}/launcher/grid_{s.schedule.kind}{'_cluster' if clustered else ''}.cu",
+            "grid": f"{common}/launcher/grid_{s.schedule.kind}{wide or shared}.cu",
         }
         if s.schedule.kind == "persistent":
-            parts["order"] = f"{common}/order/{'cluster' if clustered else 'cta'}.cu"
+            parts["order"] = f"{common}/order/{shared.strip('_') or 'cta'}.cu"
             parts["ctas"] = f"{common}/launcher/ctas_{'auto' if s.schedule.ctas == 'auto' else 'fixed'}.cu"
         if s.schedule.kind == "single":
             parts["limit"] = f"{common}/launcher/limit_one_{'k_tile' if s.k_loop == 'once' else 'tile'}.cu"
@@ -325,7 +333,6 @@ class _Planner:
             parts["leave"] = f"{arch}/sync/leave_cluster.cu"
             parts["slice"] = f"{arch}/role/slice_{s.cluster.multicast}.cu"
         if self.specialized:
-            shared = f"_share_{s.cluster.multicast}" if clustered else ""
             parts["fill"] = f"{arch}/role/fill{shared}.cu"
             parts["release"] = f"{arch}/role/release_{'cluster' if clustered else 'cta'}.cu"
         else:
@@ -341,7 +348,8 @@ class _Planner:
         return (*loads, *stores, "m", "n", "k")
 
     def _constants(self, smem: SmemMap) -> tuple[tuple[Constant, ...], ...]:
-        groups = (self._tile_constants(), self._ring_constants(), self._schedule_constants(smem), self._thread_constants())
+        cta = (*self._schedule_constants(smem), *self._thread_constants())
+        groups = (self._tile_constants(), self._ring_constants(), cta)
         return tuple(tuple(g) for g in groups if g)
 
     def _tile_constants(self):
@@ -375,22 +383,21 @@ class _Planner:
         C, n = Constant, self.cluster
         along_m, along_n = (n, 1) if self.share_b else (1, n)
         side, block, rows = ("B", "BLOCK_N", self.block_n) if self.share_b else ("A", "BLOCK_M", self.block_m)
-        yield C("CLUSTER_M", str(along_m), along_m, f"CTAs stacked along M{'; they share B' if self.share_b else ''}")
-        yield C("CLUSTER_N", str(along_n), along_n, f"CTAs side by side along N{'; they share A' if self.share_a else ''}")
-        yield C("CLUSTER_SIZE", "CLUSTER_M * CLUSTER_N", n, "")
+        place = "stacked along M; they share B" if self.share_b else "side by side along N; they share A"
+        tile_m, tile_n = (f"CLUSTER_SIZE * {b}" if x else b for b, x in (("BLOCK_M", self.share_b), ("BLOCK_N", self.share_a)))
+        yield C("CLUSTER_SIZE", str(n), n, f"CTAs {place}")
         yield C("ALL_CTAS", "(1 << CLUSTER_SIZE) - 1", (1 << n) - 1, "multicast mask")
-        yield C("TILE_M", "CLUSTER_M * BLOCK_M", along_m * self.block_m, "rows of D per cluster")
-        yield C("TILE_N", "CLUSTER_N * BLOCK_N", along_n * self.block_n, "columns of D per cluster")
+        yield C("TILE_M", tile_m, along_m * self.block_m, "rows of D per cluster")
+        yield C("TILE_N", tile_n, along_n * self.block_n, "columns of D per cluster")
         yield C(f"{side}_SLICE", f"{block} / CLUSTER_SIZE", rows // n, f"rows of {side} that each CTA loads for all")
 
     def _schedule_constants(self, smem: SmemMap):
         schedule, C = self.spec.schedule, Constant
         yield C("CTAS_PER_SM", str(schedule.ctas_per_sm), schedule.ctas_per_sm, "resident together: no fewer, no more")
         request = self._smem_request(smem)
-        if request > smem.bytes:
-            yield C("SMEM_BYTES", str(request), request, "more than is used, so that no further CTA fits on the SM")
-        else:
-            yield C("SMEM_BYTES", str(request), request, "the SharedStorage below")
+        why = "asked for: more than is used, so that no further CTA fits" if request > smem.bytes else "dynamic"
+        yield C("SMEM_BYTES", str(request), request, why)
+        yield C("SMEM_ALIGNMENT", str(PATTERN_BYTES), PATTERN_BYTES, "the 128-byte swizzle starts anew every 1024 bytes")
         if schedule.kind == "persistent":
             yield C("GROUP_M", str(schedule.group_m), schedule.group_m, "rows of tiles walked before the next column")
             if schedule.ctas != "auto":
@@ -408,8 +415,6 @@ class _Planner:
             yield C("PRODUCER_REGISTERS", str(split.producer), split.producer, "per thread; a copy loop needs few")
             yield C("CONSUMER_REGISTERS", str(split.consumer), split.consumer, "per thread; room for accumulators")
         if self.staged:
-            warps = "4 * NUM_CONSUMERS" if self.specialized else "4"
-            yield C("STORE_WARPS", warps, 4 * self.consumers, "each stores the rows it holds")
             yield C("STORE_ROWS", str(ROWS_PER_WARP), ROWS_PER_WARP, "of 64 that a warp holds")
             yield C("STORE_COLUMNS", "128 / sizeof(Output)", self.store_columns, "one 128-byte swizzled row")
             yield C("STORE_STEP", "16 / sizeof(Output)", 16 // self.output.bytes, "where a TMA store can end")

@@ -184,11 +184,12 @@ class Dtype:
     tensor_map: str
     numpy: str
     vector: str  # suffix of CUDA's conversion from two floats
+    header: str  # that defines ctype; empty for a built-in type
     bytes: int
 
 
 DTYPES = {
-    "bf16": Dtype("bf16", "__nv_bfloat16", "bf16", "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16", "ml_dtypes.bfloat16", "bfloat162", 2),
-    "fp16": Dtype("fp16", "__half", "f16", "CU_TENSOR_MAP_DATA_TYPE_FLOAT16", "np.float16", "half2", 2),
-    "fp32": Dtype("fp32", "float", "f32", "CU_TENSOR_MAP_DATA_TYPE_FLOAT32", "np.float32", "float2", 4),
+    "bf16": Dtype("bf16", "__nv_bfloat16", "bf16", "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16", "ml_dtypes.bfloat16", "bfloat162", "cuda_bf16.h", 2),
+    "fp16": Dtype("fp16", "__half", "f16", "CU_TENSOR_MAP_DATA_TYPE_FLOAT16", "np.float16", "half2", "cuda_fp16.h", 2),
+    "fp32": Dtype("fp32", "float", "f32", "CU_TENSOR_MAP_DATA_TYPE_FLOAT32", "np.float32", "", "", 4),
 }

@@ -1,6 +1,6 @@
 /*% macro mbarrier_init() %*/
-DEVICE void mbarrier_init(uint64_t &barrier, uint32_t arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(smem_address(&barrier)), "r"(arrivals) : "memory");
+DEVICE void mbarrier_init(uint64_t &bar, uint32_t arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(smem_address(&bar)), "r"(arrivals) : "memory");
 }
 /*% endmacro %*/
 
@@ -10,34 +10,32 @@ DEVICE void fence_mbarrier_init() { asm volatile("fence.mbarrier_init.release.cl
 /*% endmacro %*/
 
 /*% macro mbarrier_arrive() %*/
-DEVICE void mbarrier_arrive(uint64_t &barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(smem_address(&barrier)) : "memory");
+DEVICE void mbarrier_arrive(uint64_t &bar) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(smem_address(&bar)) : "memory");
 }
 /*% endmacro %*/
 
 /*% macro mbarrier_arrive_cluster() %*/
 // Arrives on the barrier at the same place in CTA `rank` of the cluster. It carries no data, only the fact that reads
 // are over, so CTA scope will do; cluster scope would flush caches on every k tile.
-DEVICE void mbarrier_arrive_cluster(uint64_t &barrier, int rank) {
+DEVICE void mbarrier_arrive_cluster(uint64_t &bar, int rank) {
   asm volatile("{\n.reg .b32 remote;\n"
                "mapa.shared::cluster.u32 remote, %0, %1;\n"
                "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}"
-               :: "r"(smem_address(&barrier)), "r"(rank) : "memory");
+               :: "r"(smem_address(&bar)), "r"(rank) : "memory");
 }
 /*% endmacro %*/
 
 /*% macro mbarrier_arrive_expect_tx() %*/
-DEVICE void mbarrier_arrive_expect_tx(uint64_t &barrier, uint32_t bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-               :: "r"(smem_address(&barrier)), "r"(bytes) : "memory");
+DEVICE void mbarrier_arrive_expect_tx(uint64_t &bar, uint32_t tx) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(smem_address(&bar)), "r"(tx) : "memory");
 }
 /*% endmacro %*/
 
 /*% macro mbarrier_wait() %*/
-// Waits until the phase of this parity has completed.
-DEVICE void mbarrier_wait(uint64_t &barrier, uint32_t parity) {
+DEVICE void mbarrier_wait(uint64_t &bar, uint32_t parity) {
   asm volatile("{\n.reg .pred done;\n"
                "WAIT: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-               "@!done bra WAIT;\n}" :: "r"(smem_address(&barrier)), "r"(parity) : "memory");
+               "@!done bra WAIT;\n}" :: "r"(smem_address(&bar)), "r"(parity) : "memory");
 }
 /*% endmacro %*/

@@ -1,8 +1,7 @@
 /*% macro wgmma_descriptor() %*/
 // Describes an operand in 128-byte swizzled rows. Addresses and strides are in units of 16 bytes.
 DEVICE uint64_t wgmma_descriptor(const void *tile) {
-  constexpr uint64_t SWIZZLE_128B = 1ull << 62;
-  constexpr uint64_t ROW_GROUP_STRIDE = 1024 >> 4;  // from eight rows to the next eight
+  constexpr uint64_t SWIZZLE_128B = 1ull << 62, ROW_GROUP_STRIDE = 1024 >> 4;  // from eight rows to the next eight
   return SWIZZLE_128B | ROW_GROUP_STRIDE << 32 | smem_address(tile) >> 4;
 }
 /*% endmacro %*/
@@ -12,14 +11,13 @@ DEVICE uint64_t wgmma_descriptor(const void *tile) {
 DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 /*% endmacro %*/
 
-/*% macro wgmma_commit_group() %*/
-DEVICE void wgmma_commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+/*% macro wgmma_commit() %*/
+DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 /*% endmacro %*/
 
-/*% macro wgmma_wait_group() %*/
-// Waits until at most PENDING wgmma groups of this warpgroup are in flight.
-template <int PENDING>
-DEVICE void wgmma_wait_group() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory"); }
+/*% macro wgmma_wait() %*/
+// Waits until at most N wgmma groups of this warpgroup are in flight.
+template <int N> DEVICE void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
 /*% endmacro %*/
 
 /*% macro wgmma() %*/

@@ -1,9 +1,12 @@
+#ifndef __CUDACC_RTC__
 #include "${ plan.name }.h"
+#endif
 
 /*% if plan.tensor_maps %*/
 #include <cuda.h>
 /*% endif %*/
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+/*% for header in plan.headers %*/
+#include <${ header }>
+/*% endfor %*/
 #include <cuda_runtime.h>
 #include <stdint.h>

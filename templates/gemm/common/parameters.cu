@@ -1,1 +1,1 @@
-${ parameter_lines | join(",\n     ") }
+${ parameter_lines | join("\n     ") }

@@ -1,3 +1,1 @@
-struct Tile {
-  int row, column;  // of its first element in D
-};
+struct Tile { int row, column; };  // of its first element in D

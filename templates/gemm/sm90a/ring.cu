@@ -1,9 +1,7 @@
-// A place in the ring: the stage to use next, and the parity of its barrier's phase. It runs on from tile to tile, so K
-// need not be a multiple of the ring.
+// The stage to use next and the parity of its phase. It runs on from tile to tile, so K need not fill whole rings.
 struct RingCursor {
   int stage = 0;
   uint32_t phase = 0;
-
   DEVICE void advance() {
     stage = stage + 1 == STAGES ? 0 : stage + 1;
     phase ^= stage == 0;

@@ -1,5 +1,4 @@
 ${ part("gemm/common/tile.cu") }
-
 /*% if "order" in plan.parts %*/
 ${ part(plan.parts.order) }
 
@@ -14,7 +13,7 @@ ${ part(plan.parts.release) }
 
 ${ part(plan.parts.store) }
 
-__global__ void ${ part("gemm/common/cluster_dims.cu") }__launch_bounds__(NUM_THREADS, CTAS_PER_SM)
+static __global__ void ${ part("gemm/common/cluster_dims.cu") }__launch_bounds__(NUM_THREADS, CTAS_PER_SM)
 gemm(${ part("gemm/common/parameters.cu") }) {
   ${ part("gemm/sm90a/setup.cu", depth=1) }
   ${ part(plan.parts.sync, depth=1) }

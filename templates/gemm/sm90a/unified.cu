@@ -1,5 +1,4 @@
 ${ part("gemm/common/tile.cu") }
-
 /*% if "order" in plan.parts %*/
 ${ part(plan.parts.order) }
 
@@ -16,7 +15,7 @@ ${ part(plan.parts.mma) }
 
 ${ part(plan.parts.store) }
 
-__global__ void __launch_bounds__(NUM_THREADS, CTAS_PER_SM)
+static __global__ void __launch_bounds__(NUM_THREADS, CTAS_PER_SM)
 gemm(${ part("gemm/common/parameters.cu") }) {
   ${ part("gemm/sm90a/setup.cu", depth=1) }
 /*% if "sync" in plan.parts %*/

@@ -1,3 +1,3 @@
 int sms = 0;
-if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
+if (!error) error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
 const int ctas = sms * CTAS_PER_SM;

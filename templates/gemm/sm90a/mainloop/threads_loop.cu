@@ -4,6 +4,6 @@ for (int k0 = 0; k0 < k; k0 += BLOCK_K) {
   fence_proxy_async();  // wgmma reads through the async proxy what the threads wrote
   __syncthreads();
   multiply(acc, smem.a, smem.b, k0 > 0);
-  wgmma_wait_group<0>();
+  wgmma_wait<0>();
   __syncthreads();  // every warp has read the k tile; it may be overwritten
 }

@@ -3,4 +3,4 @@ load_k_tile<BLOCK_N>(smem.b, b, ldb, tile.column, n, 0, k);
 fence_proxy_async();  // wgmma reads through the async proxy what the threads wrote
 __syncthreads();
 multiply(acc, smem.a, smem.b, false);
-wgmma_wait_group<0>();
+wgmma_wait<0>();

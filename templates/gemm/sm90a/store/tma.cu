@@ -17,13 +17,13 @@ DEVICE void store(const Accumulators &acc, Output (&boxes)[STAGING][STORE_ROWS *
   for (int i = 0; i < M_BLOCKS * BLOCK_N / STORE_COLUMNS; ++i) {
     const int block = i / (BLOCK_N / STORE_COLUMNS), c = i % (BLOCK_N / STORE_COLUMNS) * STORE_COLUMNS;
     const int box_row = row + block * 64 + threadIdx.x / 32 % 4 * STORE_ROWS, box_column = column + c;
-    if (leader) bulk_wait_group_read<STAGING - 1>();
+    if (leader) bulk_wait_read<STAGING - 1>();
     __syncwarp();  // the box is free
     stage(boxes[turn], acc[block] + c / 2);
     fence_proxy_async();  // by every lane that wrote, before one lane's store reads
     __syncwarp();
     if (leader && box_column + STORE_STEP <= n) tma_store(map_d, boxes[turn], box_column, box_row);
-    if (leader) bulk_commit_group();  // empty beyond the edge, so that groups keep counting boxes
+    if (leader) bulk_commit();  // empty beyond the edge, so that groups keep counting boxes
     if (n % STORE_STEP != 0 && box_column < n && n < box_column + STORE_COLUMNS)
       store_tail(boxes[turn], d, ldd, box_row, box_column, m, n);
     turn = turn + 1 == STAGING ? 0 : turn + 1;

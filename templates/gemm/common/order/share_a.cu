@@ -2,6 +2,5 @@
 // clusters running at the same time share panels of A and B in L2. Each CTA takes its share of the cluster's tile.
 DEVICE Tile tile_at(int index, int tiles_m, int tiles_n) {
   ${ part("gemm/common/order/walk.cu", depth=1) }
-  const int rank = cluster_rank();
-  return {tile_m * TILE_M + rank % CLUSTER_M * BLOCK_M, tile_n * TILE_N + rank / CLUSTER_M * BLOCK_N};
+  return {tile_m * TILE_M, tile_n * TILE_N + cluster_rank() * BLOCK_N};
 }

@@ -1,1 +1,0 @@
-const dim3 grid((m + TILE_M - 1) / TILE_M * CLUSTER_M, (n + TILE_N - 1) / TILE_N * CLUSTER_N);  // whole clusters
