@@ -61,14 +61,14 @@ def write_project(files: Mapping[str, str], directory: Path, force: bool = False
         directory.mkdir(parents=True, exist_ok=True)
         moved = [*clashes, *edited_stale] if force else []
         saved = [(p, _keep_aside(directory / p).name) for p in moved]
-        _write_all(directory, {p: wanted[p] for p in changed})
+        write_files(directory, {p: wanted[p] for p in changed})
         removed = [p for p in stale if p not in edited_stale]
         for path in removed:
             _remove(directory, path)
         record = {p: _sha(data) for p, data in wanted.items() if p != SPEC}
         manifest = json.dumps({"files": dict(sorted(record.items())), "format": _FORMAT}, indent=2) + "\n"
         if not _exists(directory / MANIFEST) or _read(directory / MANIFEST) != manifest.encode():
-            _write_all(directory, {MANIFEST: manifest.encode()})
+            write_files(directory, {MANIFEST: manifest.encode()})
     except OSError as e:
         raise ProjectError(f"{e.filename or directory}: cannot be written: {e.strerror or e}") from e
     return WriteReport(
@@ -153,7 +153,7 @@ def _keep_aside(path: Path) -> Path:
     return target
 
 
-def _write_all(directory: Path, contents: Mapping[str, bytes]) -> None:
+def write_files(directory: Path, contents: Mapping[str, bytes]) -> None:
     """Writes every file beside its place, and only when all are written puts them there, each atomically."""
     drafts: list[tuple[str, Path]] = []
     try:
