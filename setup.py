@@ -16,7 +16,9 @@ class BuildWithData(build_py):
             return  # a checkout is read in place
         for name in DATA:
             target = Path(self.build_lib, "kgen", "_data", name)
-            shutil.rmtree(target, ignore_errors=True)  # what an earlier build left may be gone from the checkout
+            shutil.rmtree(
+                target, ignore_errors=True
+            )  # what an earlier build left may be gone from the checkout
             shutil.copytree(name, target)
 
 

@@ -88,8 +88,8 @@ def may_have_card() -> bool:
 
 
 def card_named_by_kernel_module() -> tuple[str, Arch] | None:
-    """Name and architecture of the first card as the kernel module tells, without starting the driver, which takes
-    long. None where it does not tell, the card is unknown, or the environment chooses among cards."""
+    """Name and architecture of the first card as the kernel module tells, without starting the driver, which
+    takes long. None where it does not tell, the card is unknown, or the environment chooses among cards."""
     if "CUDA_VISIBLE_DEVICES" in os.environ:
         return None
     for information in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))[:1]:

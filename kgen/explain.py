@@ -9,7 +9,7 @@ import math
 from dataclasses import asdict, dataclass
 
 from kgen.plan.common import GemmPlan
-from kgen.plan.resources import Barrier
+from kgen.plan.resources import Arriver, Barrier
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class LaunchLine:
 class Waves:
     """How the tiles of D fall on the card. A slot is room for one cluster (or lone CTA).
 
-    `last_wave` is the busy part of the slots in the last wave, `balance` that over all waves, `useful` the part of
-    the computed tiles that lies inside D.
+    `last_wave` is the busy part of the slots in the last wave, `balance` that over all waves, `useful` the
+    part of the computed tiles that lies inside D.
     """
 
     problem: tuple[int, int, int]
@@ -114,8 +114,8 @@ class Waves:
 
 @dataclass(frozen=True)
 class Roofline:
-    """What bounds the speed. `problem_intensity` counts each matrix once from memory, `tile_intensity` what a CTA
-    itself loads into shared memory; `tile_bandwidth` is what L2 must then deliver for all SMs at peak."""
+    """What bounds the speed. `problem_intensity` counts each matrix once from memory, `tile_intensity` what a
+    CTA itself loads into shared memory; `tile_bandwidth` is what L2 must then deliver for all SMs at peak."""
 
     flops: float
     bytes: int
@@ -163,14 +163,19 @@ def explain(plan: GemmPlan) -> Explanation:
         roles=_roles(plan),
         registers=_registers(plan),
         tensor_maps=tuple(
-            MapLine(t.name, f"{t.operand.upper()}[{t.rows}, {t.columns}]", t.stride,
-                    f"{t.box_rows} x {t.box_columns}", t.box_bytes)
+            MapLine(
+                t.name,
+                f"{t.operand.upper()}[{t.rows}, {t.columns}]",
+                t.stride,
+                f"{t.box_rows} x {t.box_columns}",
+                t.box_bytes,
+            )
             for t in plan.tensor_maps
         ),
         launch=_launch(plan, waves),
         waves=waves,
         roofline=_roofline(plan, waves),
-    )  # fmt: skip
+    )
 
 
 def _smem(plan: GemmPlan) -> Smem:
@@ -180,12 +185,14 @@ def _smem(plan: GemmPlan) -> Smem:
     return Smem(regions, plan.smem.bytes, plan.launch.smem_bytes, limit, limit - plan.smem.bytes)
 
 
+def _arriver(a: Arriver) -> str:
+    unit = "elected thread" if a.per == "elected" else a.per
+    whose = f" x {a.ctas} CTAs" if a.ctas > 1 else ""
+    return f"{a.groups} {unit}{'s' if a.groups > 1 else ''} of {a.role}{whose}"
+
+
 def _barrier(b: Barrier) -> BarrierLine:
-    arrivals = " + ".join(
-        f"{a.groups} {'elected thread' if a.per == 'elected' else a.per}{'s' if a.groups > 1 else ''} of {a.role}"
-        + (f" x {a.ctas} CTAs" if a.ctas > 1 else "")
-        for a in b.arrivers
-    )
+    arrivals = " + ".join(map(_arriver, b.arrivers))
     tx = " + ".join(f"{d.operand.upper()}: {d.copies} x {d.bytes_each:,}" for d in b.deliveries)
     return BarrierLine(b.name, b.depth, b.arrivals, arrivals, b.tx_bytes, tx, b.waiter, b.first_parity, b.why)
 

@@ -25,7 +25,9 @@ def golden_root() -> Path:
     """`generated/` of this checkout. Raises UsageError in an installed package, which has none."""
     checkout = Path(__file__).parent.parent
     if not (checkout / "specs").is_dir():
-        raise UsageError("render --all writes the goldens of a checkout; this kgen is installed (give -o DIR)")
+        raise UsageError(
+            "render --all writes the goldens of a checkout; this kgen is installed (give -o DIR)"
+        )
     return checkout / "generated"
 
 
@@ -43,8 +45,8 @@ def golden_place(found: Preset, files: dict[str, str]) -> str:
 
 
 def write_goldens(root: Path, tell=lambda text: None) -> GoldenReport:
-    """Brings `root` to what the presets render to; files and projects that none renders to are removed, except
-    what a build left in `build/`."""
+    """Brings `root` to what the presets render to; files and projects that none renders to are removed,
+    except what a build left in `build/`."""
     report, places = GoldenReport(), set()
     for found in presets():
         tell(f"rendering {found.reference}")

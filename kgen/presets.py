@@ -33,7 +33,8 @@ class Preset:
 
     @property
     def text(self) -> str:
-        """The spec as a project takes it: without the editor line, whose relative path ends with the folder."""
+        """The spec as a project takes it: without the editor line, whose relative path ends with the
+        folder."""
         return _MODELINE.sub("", self.path.read_text(encoding="utf-8"))
 
 

@@ -1,7 +1,7 @@
 """Writes a rendered project: only what changed, never over a hand edit, nothing lost.
 
-`.kgen.json` in the project holds the sha256 of every generated file as it was written. A file that differs from
-its record was edited by hand; a file without a record was never ours. `spec.yaml` belongs to the user.
+`.kgen.json` in the project holds the sha256 of every generated file as it was written. A file that differs
+from its record was edited by hand; a file without a record was never ours. `spec.yaml` belongs to the user.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class WriteReport:
-    """What became of each file, by relative path. `saved` maps an overwritten hand edit to its copy; `kept` are
-    edited files that the spec no longer generates."""
+    """What became of each file, by relative path. `saved` maps an overwritten hand edit to its copy; `kept`
+    are edited files that the spec no longer generates."""
 
     created: tuple[str, ...] = ()
     updated: tuple[str, ...] = ()
@@ -47,8 +47,10 @@ def write_project(files: Mapping[str, str], directory: Path, force: bool = False
     recorded = read_manifest(directory)
     spec = directory / SPEC
     if SPEC in files and spec.is_file() and _read(spec) != files[SPEC].encode():
-        raise ProjectError(f"{spec} differs from the spec to render, and is never overwritten; render {directory} "
-                           "itself, or another directory (-o)")  # fmt: skip
+        raise ProjectError(
+            f"{spec} differs from the spec to render, and is never overwritten; render {directory} "
+            "itself, or another directory (-o)"
+        )
     wanted = {path: text.encode() for path, text in files.items()}
     present = {path: _read(directory / path) for path in {*wanted, *recorded} if _exists(directory / path)}
     changed = sorted(p for p in wanted if present.get(p) != wanted[p])
@@ -82,7 +84,8 @@ def write_project(files: Mapping[str, str], directory: Path, force: bool = False
 
 
 def edits(files: Mapping[str, str], directory: Path) -> str:
-    """Unified diff from what would be generated to what is there; a file that is missing there is not shown."""
+    """Unified diff from what would be generated to what is there; a file that is missing there is not
+    shown."""
     parts = []
     for path in sorted(set(files) - {SPEC}):
         if not _exists(directory / path):
@@ -102,27 +105,37 @@ def unified(before: str, after: str, name_before: str, name_after: str) -> list[
 
 def require_fresh(directory: Path) -> None:
     """Raises ProjectError where `kgen new` would put a project among files that are not its own."""
-    if directory.is_dir() and not (directory / MANIFEST).is_file() and (others := sorted(directory.iterdir())):
+    if (
+        directory.is_dir()
+        and not (directory / MANIFEST).is_file()
+        and (others := sorted(directory.iterdir()))
+    ):
         names = ", ".join(p.name for p in others[:5]) + (", ..." if len(others) > 5 else "")
-        raise ProjectError(f"{directory} is no kgen project and not empty (it holds {names}); "
-                           "choose an empty or new directory with -o")  # fmt: skip
+        raise ProjectError(
+            f"{directory} is no kgen project and not empty (it holds {names}); "
+            "choose an empty or new directory with -o"
+        )
     if directory.exists() and not directory.is_dir():
         raise ProjectError(f"{directory} is a file; choose a directory with -o")
 
 
 def read_manifest(directory: Path) -> dict[str, str]:
-    """Relative path -> sha256 of what kgen wrote; empty without a record. Raises ProjectError for a broken one."""
+    """Relative path -> sha256 of what kgen wrote; empty without a record. A broken one is a ProjectError."""
     path = Path(directory) / MANIFEST
     if not _exists(path):
         return {}
     try:
         data = json.loads(_read(path))
         files = data["files"] if data["format"] == _FORMAT else None
-        if not isinstance(files, dict) or not all(_is_inside(p) and isinstance(h, str) for p, h in files.items()):
+        if not isinstance(files, dict) or not all(
+            _is_inside(p) and isinstance(h, str) for p, h in files.items()
+        ):
             raise ValueError("unknown format")
     except (ValueError, KeyError, TypeError) as e:
-        raise ProjectError(f"{path}: cannot be read ({e}); delete it, then every generated file that differs counts "
-                           "as edited")  # fmt: skip
+        raise ProjectError(
+            f"{path}: cannot be read ({e}); delete it, then every generated file that differs counts "
+            "as edited"
+        ) from None
     return files
 
 
@@ -134,8 +147,12 @@ def _refusal(directory: Path, clashes: list[str], recorded: Mapping[str, str]) -
     lines = [f"{directory}: nothing was written, because these files would be overwritten:"]
     lines += [f"  {p} ({'edited by hand' if p in recorded else 'not written by kgen'})" for p in clashes]
     where = shlex.quote(str(directory))
-    lines += [f"to see the edits:    kgen diff --edits {where}",
-              f"to replace them:     kgen render --force {where}  (each is kept as <file>.orig)"]  # fmt: skip
+    if not (directory / SPEC).is_file():
+        return "\n".join([*lines, "choose another directory (-o)"])
+    lines += [
+        f"to see the edits:    kgen diff --edits {where}",
+        f"to replace them:     kgen render --force {where}  (each is kept as <file>.orig)",
+    ]
     return "\n".join(lines)
 
 

@@ -38,8 +38,8 @@ class Case:
 
 @dataclass
 class Proof:
-    """What a test run showed. `running` is the case that had begun and never answered, `unproven` why nothing could
-    be shown, `output` the end of what else was printed."""
+    """What a test run showed. `running` is the case that had begun and never answered, `unproven` why nothing
+    could be shown, `output` the end of what else was printed."""
 
     cases: list[Case] = field(default_factory=list)
     returncode: int | None = None
@@ -66,21 +66,30 @@ class Proof:
         """Plain data; JSON has no NaN, so such an error is null."""
         rows = [vars(c) | {"error": c.error if math.isfinite(c.error) else None} for c in self.cases]
         return {
-            "exit_code": self.exit_code, "cases": rows, "running": self.running, "hung": self.hung,
-            "unproven": self.unproven, "output": self.output,
-        }  # fmt: skip
+            "exit_code": self.exit_code,
+            "cases": rows,
+            "running": self.running,
+            "hung": self.hung,
+            "unproven": self.unproven,
+            "output": self.output,
+        }
 
 
 def prove(test_file: Path, limit_s: float, tell: Callable[[str], None] = lambda text: None) -> Proof:
-    """Runs `python <test_file> --json`; `limit_s` of silence count as a hang, and the child is then killed with all
-    it started."""
+    """Runs `python <test_file> --json`; `limit_s` of silence count as a hang, and the child is then killed
+    with all it started."""
     proof, lines = Proof(), queue.Queue()
     with tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(
             [sys.executable, test_file.name, "--json"],
-            cwd=test_file.parent, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
-            text=True, errors="replace", start_new_session=True,
-        )  # fmt: skip
+            cwd=test_file.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
         reader = threading.Thread(target=_read, args=(child.stdout, lines), daemon=True)
         reader.start()
         try:
@@ -117,7 +126,14 @@ def _take(line: str, proof: Proof, tell: Callable[[str], None]) -> None:
     elif isinstance(data, dict) and "case" in data:
         error, limit = (float("nan") if data.get(k) is None else float(data[k]) for k in ("error", "limit"))
         proof.cases.append(
-            Case(str(data["case"]), data.get("ok") is True, error, limit, float(data.get("seconds") or 0), str(data.get("note") or ""))
+            Case(
+                str(data["case"]),
+                data.get("ok") is True,
+                error,
+                limit,
+                float(data.get("seconds") or 0),
+                str(data.get("note") or ""),
+            )
         )
         if proof.running == data["case"]:
             proof.running = ""

@@ -25,11 +25,16 @@ def vendor_files(directory: Path, name: str, to: Path, force: bool = False) -> l
     present = {file: (to / file).read_bytes() for file in wanted if (to / file).is_file()}
     different = [file for file in present if present[file] != wanted[file]]
     if different and not force:
-        raise ProjectError(f"{to}: nothing was copied, because {' and '.join(different)} there would be replaced "
-                           f"(diff {directory / different[0]} {to / different[0]}; --force replaces)")  # fmt: skip
+        raise ProjectError(
+            f"{to}: nothing was copied, because {' and '.join(different)} there would be replaced "
+            f"(diff {directory / different[0]} {to / different[0]}; --force replaces)"
+        )
     try:
         write_files(to, {file: data for file, data in wanted.items() if present.get(file) != data})
     except OSError as e:
         raise ProjectError(f"{e.filename or to}: cannot be written: {e.strerror}") from e
     words = {True: "updated", False: "created"}
-    return [(to / file, "unchanged" if present.get(file) == data else words[file in present]) for file, data in wanted.items()]
+    return [
+        (to / file, "unchanged" if present.get(file) == data else words[file in present])
+        for file, data in wanted.items()
+    ]

@@ -30,7 +30,11 @@ def _smem(e: Explanation, console: Console) -> None:
     for r in e.smem.regions:
         table.add_row(f"{r.offset:,}", f"{r.bytes:,}", r.name, r.why)
     console.print(table)
-    more = f"; {e.smem.requested:,} B are asked for, so that no further CTA fits" if e.smem.requested > e.smem.used else ""
+    more = (
+        f"; {e.smem.requested:,} B are asked for, so that no further CTA fits"
+        if e.smem.requested > e.smem.used
+        else ""
+    )
     console.print(f"{e.smem.used:,} of {e.smem.limit:,} B used, {e.smem.free:,} B left{more}\n")
 
 
@@ -38,12 +42,20 @@ def _barriers(e: Explanation, console: Console) -> None:
     if not e.barriers:
         console.print("no mbarriers: the threads load, and wait for each other at CTA-wide barriers\n")
         return
-    table = _table("barriers", "name", ">arrivals", "=", ">bytes", "=", "waited for by", ">first parity", "why")
+    table = _table(
+        "barriers", "name", ">arrivals", "=", ">bytes", "=", "waited for by", ">first parity", "why"
+    )
     for b in e.barriers:
         table.add_row(
-            escape(f"{b.name}[{b.depth}]"), str(b.arrivals), b.arrivals_from, f"{b.tx_bytes:,}" if b.tx_bytes else "-",
-            b.tx_from or "-", b.waiter, str(b.first_parity), b.why,
-        )  # fmt: skip
+            escape(f"{b.name}[{b.depth}]"),
+            str(b.arrivals),
+            b.arrivals_from,
+            f"{b.tx_bytes:,}" if b.tx_bytes else "-",
+            b.tx_from or "-",
+            b.waiter,
+            str(b.first_parity),
+            b.why,
+        )
     console.print(table)
     console.print()
 
@@ -83,11 +95,12 @@ def _waves(e: Explanation, console: Console) -> None:
     m, n, k = w.problem
     console.print("[bold]waves[/bold]")
     console.print(
-        f"problem {m:,} x {n:,} x {k:,} in tiles of {w.tile[0]} x {w.tile[1]}: {w.tiles_m:,} x {w.tiles_n:,} = "
-        f"{w.tiles:,} tiles on {w.slots:,} slots = {w.waves:,} waves"
+        f"problem {m:,} x {n:,} x {k:,} in tiles of {w.tile[0]} x {w.tile[1]}: "
+        f"{w.tiles_m:,} x {w.tiles_n:,} = {w.tiles:,} tiles on {w.slots:,} slots = {w.waves:,} waves"
     )
     console.print(
-        f"last wave {w.last_wave:.1%} busy, {w.balance:.1%} over all; {w.useful:.1%} of what is computed lies in D\n"
+        f"last wave {w.last_wave:.1%} busy, {w.balance:.1%} over all; "
+        f"{w.useful:.1%} of what is computed lies in D\n"
     )
 
 
@@ -95,11 +108,12 @@ def _roofline(e: Explanation, console: Console) -> None:
     r = e.roofline
     console.print("[bold]roofline[/bold]")
     console.print(
-        f"problem: {r.flops / 1e9:,.2f} GFLOP over {r.bytes / 1e6:,.2f} MB = {r.problem_intensity:,.1f} FLOP/B; the "
-        f"ridge of {e.arch} is at {r.ridge:,.1f}: bound by {r.bound}"
+        f"problem: {r.flops / 1e9:,.2f} GFLOP over {r.bytes / 1e6:,.2f} MB = {r.problem_intensity:,.1f} FLOP/B; "
+        f"the ridge of {e.arch} is at {r.ridge:,.1f}: bound by {r.bound}"
     )
     console.print(
-        f"ceiling {r.ceiling / 1e12:,.1f} TFLOP/s, and {r.ceiling_with_waves / 1e12:,.1f} with these waves and edges"
+        f"ceiling {r.ceiling / 1e12:,.1f} TFLOP/s, "
+        f"and {r.ceiling_with_waves / 1e12:,.1f} with these waves and edges"
     )
     console.print(
         f"tile: {r.tile_intensity:,.1f} FLOP per byte loaded to shared memory, so the peak needs "

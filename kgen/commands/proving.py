@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -20,7 +20,9 @@ def register(app: typer.Typer) -> None:
 def build(
     directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="Project directory.")] = Path("."),
     ptx: Annotated[bool, typer.Option("--ptx", help="PTX instead of the library.")] = False,
-    cubin: Annotated[bool, typer.Option("--cubin", help="Machine code: the quickest that passes the gate.")] = False,
+    cubin: Annotated[
+        bool, typer.Option("--cubin", help="Machine code: the quickest that passes the gate.")
+    ] = False,
     executable: Annotated[bool, typer.Option("--executable", help="The self-checking program.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For a script.")] = False,
 ) -> None:
@@ -30,12 +32,13 @@ def build(
 
     if ptx + cubin + executable > 1:
         raise UsageError("choose one of --ptx, --cubin and --executable")
-    make = (
-        builder.compile_ptx if ptx
-        else builder.compile_cubin if cubin
-        else builder.build_executable if executable
-        else builder.build_library
-    )  # fmt: skip
+    choices = [
+        (ptx, builder.compile_ptx),
+        (cubin, builder.compile_cubin),
+        (executable, builder.build_executable),
+        (True, builder.build_library),
+    ]
+    make = next(function for chosen, function in choices if chosen)
     found = project(directory)
     with working(f"compiling {found.plan.name}"):
         report = make(directory, found.plan.arch)
@@ -56,9 +59,13 @@ def _print_report(report, directory: Path) -> None:
     if report.kernels:
         console().print(table)
     state = "was up to date; it took" if report.cached else "took"
-    say(f"{directory / 'build' / report.artifact.name} {state} {report.seconds:.2f} s and {report.peak_rss_mb:.0f} MB")
+    cost = f"{report.seconds:.2f} s and {report.peak_rss_mb:.0f} MB"
+    say(f"{directory / 'build' / report.artifact.name} {state} {cost}")
     if not report.kernels:
-        say("PTX has passed no assembler, so registers and spills are unknown: `kgen build --cubin` shows them")
+        say(
+            "PTX has passed no assembler, so registers and spills are unknown; "
+            "`kgen build --cubin` shows them"
+        )
 
 
 def test(
@@ -68,7 +75,8 @@ def test(
 ) -> None:
     """Build a project and run its own tests on the card.
 
-    Exit code 0: all right; 1: a case failed; 3: no matching card, so only the compile gate was run; 4: a case hung.
+    Exit code 0: all right; 1: a case failed; 3: no matching card, so only the compile gate was run;
+    4: a case hung.
     """
     from kgen.build import build_library
     from kgen.commands.sources import project
@@ -106,11 +114,13 @@ def _print_proof(proof, name: str) -> None:
             table.add_column(column, justify="right" if column in ("error", "limit", "seconds") else "left")
         for c in proof.cases:
             mark = "[green]ok[/green]" if c.ok else "[red]WRONG[/red]"
-            table.add_row(mark, escape(c.case), f"{c.error:.3g}", f"{c.limit:.3g}", f"{c.seconds:.2f}", escape(c.note))
+            table.add_row(
+                mark, escape(c.case), f"{c.error:.3g}", f"{c.limit:.3g}", f"{c.seconds:.2f}", escape(c.note)
+            )
         console().print(table)
     right = len(proof.cases) - len(proof.failed)
     if proof.hung:
-        say(f"{name}: HUNG on {proof.running or 'no announced case'}; the process was killed ({right} cases were right)")
+        say(f"{name}: HUNG on {proof.running or 'no announced case'}; {right} cases before it were right")
     elif proof.unproven:
         say(f"{name}: NOT PROVEN: {proof.unproven}")
         say("it compiles: no warning, no spill, no serialised wgmma (the compile gate); nothing was run")
@@ -127,13 +137,19 @@ def _print_proof(proof, name: str) -> None:
 
 
 def bench(
-    directories: Annotated[Optional[list[Path]], typer.Argument(metavar="[DIR]...", help="Project directories.")] = None,
+    directories: Annotated[
+        list[Path] | None, typer.Argument(metavar="[DIR]...", help="Project directories.")
+    ] = None,
     shapes: Annotated[
-        Optional[list[str]], typer.Option("--shape", metavar="M,N,K", help="Default: the problem of the specs.")
+        list[str] | None, typer.Option("--shape", metavar="M,N,K", help="Default: the problem of the specs.")
     ] = None,
     reps: Annotated[int, typer.Option(min=1, help="Timed launches of each contestant.")] = 100,
-    json_file: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write the report.")] = None,
-    plot: Annotated[Optional[Path], typer.Option(metavar="FILE", help="Draw the last shape (.svg or .png).")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the report.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the last shape (.svg or .png).")
+    ] = None,
 ) -> None:
     """Time projects beside cuBLAS and cuBLASLt, interleaved, and check what they computed.
 

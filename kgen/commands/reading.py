@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -16,7 +16,9 @@ def register(app: typer.Typer) -> None:
 
 
 def explain(
-    target: Annotated[str, typer.Argument(metavar="[SPEC|DIR]", help="Spec file, project directory or preset.")] = ".",
+    target: Annotated[
+        str, typer.Argument(metavar="[SPEC|DIR]", help="Spec file, project directory or preset.")
+    ] = ".",
     as_json: Annotated[bool, typer.Option("--json", help="For a script.")] = False,
 ) -> None:
     """Show what a kernel occupies, who waits for whom, and what bounds its speed."""
@@ -32,7 +34,9 @@ def explain(
 
 
 def schema(
-    output: Annotated[Optional[Path], typer.Option("--output", "-o", help="File to write; default: print it.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; default: print it.")
+    ] = None,
 ) -> None:
     """Print the spec's JSON Schema, for editors that complete and check YAML.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -19,13 +19,21 @@ def register(app: typer.Typer) -> None:
 
 
 def render(
-    target: Annotated[str, typer.Argument(metavar="[DIR|SPEC]", help="Project directory or spec file.")] = ".",
+    target: Annotated[
+        str, typer.Argument(metavar="[DIR|SPEC]", help="Project directory or spec file.")
+    ] = ".",
     output: Annotated[
-        Optional[Path],
-        typer.Option("--output", "-o", help="Where to write; default: the project itself, or ./<name> for a spec."),
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Where to write; default: the project itself, or ./<name> for a spec."
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace hand-edited files; each is kept as .orig.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="Every preset, to the goldens of this checkout.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace hand-edited files; each is kept as .orig.")
+    ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Every preset, to the goldens of this checkout.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For a script.")] = False,
 ) -> None:
     """Render a project again after its spec changed; hand-edited files are never overwritten unasked."""
@@ -63,10 +71,10 @@ def diff(
     a: Annotated[str, typer.Argument(help="Preset (8, gemm:8, sm_90a/gemm/8), spec file or project.")] = "",
     b: Annotated[str, typer.Argument(help="What to compare it with.")] = "",
     edited: Annotated[
-        Optional[Path], typer.Option("--edits", metavar="DIR", help="Show the hand edits in a project instead.")
+        Path | None, typer.Option("--edits", metavar="DIR", help="Show the hand edits in a project instead.")
     ] = None,
     family: Annotated[str, typer.Option(help="Family of presets given by number alone.")] = "gemm",
-    arch: Annotated[Optional[str], typer.Option(help="Architecture of presets given without one.")] = None,
+    arch: Annotated[str | None, typer.Option(help="Architecture of presets given without one.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For a script.")] = False,
 ) -> None:
     """Show what one spec changes against another, in the spec and in the rendered kernel."""
@@ -75,7 +83,9 @@ def diff(
 
     if edited is not None:
         if a or b:
-            raise UsageError("--edits compares a project with what it was rendered from, and takes nothing beside it")
+            raise UsageError(
+                "--edits compares a project with what it was rendered from, and takes nothing beside it"
+            )
         text = edits(source(str(edited)).files(), edited)
         return say_json({"code": text}) if as_json else _say_diff(text or f"{edited}: no file differs\n")
     if not a or not b:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -44,30 +44,36 @@ def _archs(incomplete: str) -> list[str]:
 
 def new(
     family: Annotated[
-        Optional[str], typer.Argument(help="Kernel family, as in `kgen list`.", autocompletion=_families)
+        str | None, typer.Argument(help="Kernel family, as in `kgen list`.", autocompletion=_families)
     ] = None,
     step: Annotated[
-        Optional[int], typer.Option("--step", "-s", help="Which preset of the family.", autocompletion=_steps)
+        int | None, typer.Option("--step", "-s", help="Which preset of the family.", autocompletion=_steps)
     ] = None,
     arch: Annotated[
-        Optional[str],
-        typer.Option(help="GPU architecture; default: that of the card in this machine.", autocompletion=_archs),
+        str | None,
+        typer.Option(
+            help="GPU architecture; default: that of the card in this machine.", autocompletion=_archs
+        ),
     ] = None,
     output: Annotated[
-        Optional[Path], typer.Option("--output", "-o", help="Project directory; default: ./<name>.")
+        Path | None, typer.Option("--output", "-o", help="Project directory; default: ./<name>.")
     ] = None,
     assignments: Annotated[
-        Optional[list[str]],
-        typer.Option("--set", metavar="FIELD=VALUE", help="Change a field of the spec.", autocompletion=_fields),
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="FIELD=VALUE", help="Change a field of the spec.", autocompletion=_fields
+        ),
     ] = None,
-    name: Annotated[Optional[str], typer.Option(help="Names files, symbols and namespace.")] = None,
+    name: Annotated[str | None, typer.Option(help="Names files, symbols and namespace.")] = None,
     show_list: Annotated[bool, typer.Option("--list", help="Show the presets and stop.")] = False,
 ) -> None:
     """Scaffold a project from a preset: spec, kernel, check, build files and test."""
     if show_list:
         return list_presets(as_json=False)
     if family is None or step is None:
-        raise UsageError("say what to scaffold, as in `kgen new gemm --step 9`; `kgen list` shows what there is")
+        raise UsageError(
+            "say what to scaffold, as in `kgen new gemm --step 9`; `kgen list` shows what there is"
+        )
     from kgen.commands.sources import source_of_text
     from kgen.commands.terminal import say_written
     from kgen.presets import preset
@@ -78,14 +84,16 @@ def new(
     found = preset(family, step, arch)
     changes = [*(assignments or []), *([f"name={name}"] if name else [])]
     text = set_values(found.text, changes, found.reference)
-    label = f"{found.reference} with {' '.join(f'--set {c}' for c in changes)}" if changes else found.reference
+    label = (
+        f"{found.reference} with {' '.join(f'--set {c}' for c in changes)}" if changes else found.reference
+    )
     made = source_of_text(text, label)
     directory = output or Path(made.plan.name)
     require_fresh(directory)
     report = write_project(made.files(), directory)
     say(f"{family} step {step} for {found.arch}{reason}: {found.adds}")
     say_written(directory, report)
-    say(f"next: cd {directory}; edit {SPEC} and `kgen render`; `kgen explain`, `kgen build`, `kgen test`, `kgen bench`")
+    say(f"next: cd {directory}; edit {SPEC}, then `kgen render`; `kgen explain`, `build`, `test`, `bench`")
 
 
 def _choose_arch(family: str, step: int) -> tuple[str | None, str]:
@@ -98,7 +106,10 @@ def _choose_arch(family: str, step: int) -> tuple[str | None, str]:
         return arch, f" (the card here is {name})"
     newest = preset(family, step).arch
     if name:
-        return newest, f" (the card here, {name}, runs none of {', '.join(ARCHS)}; this is the newest with the preset)"
+        return (
+            newest,
+            f" (the card here, {name}, runs none of {', '.join(ARCHS)}; this is the newest with the preset)",
+        )
     return newest, " (no card here; this is the newest architecture with the preset)"
 
 
@@ -144,17 +155,19 @@ def list_presets(as_json: Annotated[bool, typer.Option("--json", help="For a scr
             ]
         )
         return
+    from rich.markup import escape
     from rich.table import Table
 
     from kgen.commands.terminal import console
 
     for family, arch in dict.fromkeys((p.family, p.arch) for p in found):
-        table = Table(title=f"{family} on {arch}: {FAMILIES[family].summary}", title_justify="left", show_edge=False)
+        title = escape(f"{family} on {arch}: {FAMILIES[family].summary}")
+        table = Table(title=title, title_justify="left", show_edge=False)
         table.add_column("step", justify="right", no_wrap=True)
         table.add_column("adds", no_wrap=True)
         table.add_column("changes in the spec", overflow="fold")
         for p, changes in rows:
             if (p.family, p.arch) == (family, arch):
-                table.add_row(str(p.step), p.adds, ", ".join(map(str, changes)).replace("[", r"\["))
+                table.add_row(str(p.step), p.adds, escape(", ".join(map(str, changes))))
         console().print(table)
     say("\nkgen new gemm --step 9 scaffolds one; kgen diff 8 9 shows what a step changes")

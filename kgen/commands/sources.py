@@ -29,7 +29,9 @@ class Source:
     def files(self) -> dict[str, str]:
         """The rendered project: relative path -> text."""
         from kgen.render import render_project
+        from kgen.template_cache import use_template_cache
 
+        use_template_cache()
         return render_project(self.plan, self.text)
 
 
@@ -48,14 +50,16 @@ def source_of_text(text: str, label: str, directory: Path | None = None) -> Sour
 
 
 def source(target: str, family: str = "gemm", arch: str | None = None) -> Source:
-    """A project directory, a spec file or a preset (`gemm:8`, `sm_90a/gemm/8`, `8`), looked for in this order.
+    """A project directory, a spec file or a preset (`gemm:8`, `sm_90a/gemm/8`, `8`), in this order.
 
     Raises UsageError where it is none of them, SpecError for a spec that cannot be.
     """
     path = Path(target)
     if path.is_dir():
         if not (path / SPEC).is_file():
-            raise UsageError(f"{path}: no {SPEC} in this directory (`kgen new gemm --step 9` scaffolds a project)")
+            raise UsageError(
+                f"{path}: no {SPEC} in this directory (`kgen new gemm --step 9` scaffolds a project)"
+            )
         loaded = load_spec(path / SPEC)
         return Source(str(path), loaded, planned(loaded), path)
     if not path.is_file() and (found := preset_of_reference(target, family, arch)):

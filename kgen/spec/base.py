@@ -37,7 +37,9 @@ def load_spec(path: FilePath | str) -> LoadedSpec:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise UsageError(f"{path}: no such file (`kgen list` shows the presets; `kgen new` scaffolds one)") from None
+        raise UsageError(
+            f"{path}: no such file (`kgen list` shows the presets; `kgen new` scaffolds one)"
+        ) from None
     except (OSError, UnicodeDecodeError) as e:
         raise UsageError(f"{path}: cannot be read: {e}") from None
     return parse_spec(text, str(path))
@@ -54,7 +56,9 @@ def parse_spec(text: str, file: str = "spec.yaml") -> LoadedSpec:
         spec = family.model.model_validate(data)
     except ValidationError as e:
         mistakes = _by_field(e.errors(), data)
-        unsure = {".".join(map(str, p)) for path in mistakes for p in (path, meant_field(path, family.model)) if p}
+        unsure = {
+            ".".join(map(str, p)) for path in mistakes for p in (path, meant_field(path, family.model)) if p
+        }
         problems = [
             explain(errors, path, family.model, doc)
             for path, errors in mistakes.items()
@@ -75,7 +79,12 @@ def _family(doc: Document) -> Family:
     hint, at = "one of: " + ", ".join(FAMILIES), doc.at(("kernel",))
     if "kernel" in doc.data:
         problem = Problem(
-            doc.file, at.line, at.col, "kernel", f"unknown kernel family {given!r}", nearest(str(given), FAMILIES) or hint
+            doc.file,
+            at.line,
+            at.col,
+            "kernel",
+            f"unknown kernel family {given!r}",
+            nearest(str(given), FAMILIES) or hint,
         )
     elif typo := next((key for key in doc.data if nearest(key, ["kernel"], cutoff=0.7)), None):
         at = doc.at((typo,), key=True)
@@ -116,7 +125,8 @@ def _field_path(loc: tuple, data: object) -> Path:
 
 
 def _repaired(data: dict, wrong: Iterable[Path], example: dict) -> dict:
-    """The data with wrong leaves removed, so that defaults stand in and the cross-field rules can still run."""
+    """The data with wrong leaves removed, so that defaults stand in and the cross-field rules can still
+    run."""
     fixed = copy.deepcopy(data)
     for path in wrong:
         parent = fixed

@@ -48,7 +48,8 @@ def set_values(text: str, assignments: list[str], file: str = "spec.yaml") -> st
     return text
 
 
-# --- the assignment --------------------------------------------------------------------------------------------
+# --- the assignment
+# --------------------------------------------------------------------------------------------
 
 
 def _parsed(assignment: str, model: type[BaseModel]) -> Assignment:
@@ -73,8 +74,10 @@ def _suggestion(name: str, model: type[BaseModel]) -> str:
 def _as_yaml(assignment: str, path: tuple[str, ...], value: str, model: type[BaseModel]) -> str:
     """The value in a form that is safe in block and flow context alike."""
     if is_text(model, path):
-        return value if _PLAIN.fullmatch(value) and isinstance(yaml.safe_load(value), str) else json.dumps(
-            value, ensure_ascii=False
+        return (
+            value
+            if _PLAIN.fullmatch(value) and isinstance(yaml.safe_load(value), str)
+            else json.dumps(value, ensure_ascii=False)
         )
     if not value:
         raise UsageError(f"{assignment!r}: no value after =")
@@ -86,10 +89,13 @@ def _as_yaml(assignment: str, path: tuple[str, ...], value: str, model: type[Bas
         raise UsageError(f"{assignment!r}: {value!r} is no YAML value (write a mapping in braces)")
     if isinstance(data, str):
         return value if _PLAIN.fullmatch(value) else json.dumps(data, ensure_ascii=False)
-    return yaml.safe_dump(data, default_flow_style=True, sort_keys=False, width=10**6).split("\n...")[0].strip()
+    return (
+        yaml.safe_dump(data, default_flow_style=True, sort_keys=False, width=10**6).split("\n...")[0].strip()
+    )
 
 
-# --- the text --------------------------------------------------------------------------------------------------
+# --- the text
+# --------------------------------------------------------------------------------------------------
 
 
 def _set(text: str, assignment: Assignment, model: type[BaseModel]) -> str:
@@ -97,7 +103,9 @@ def _set(text: str, assignment: Assignment, model: type[BaseModel]) -> str:
     for depth, key in enumerate(path):
         if not isinstance(node, yaml.MappingNode):
             where = ".".join(path[:depth])
-            raise UsageError(f"{assignment.field}: {where} is no mapping in this spec; set {where}={{...}} as a whole")
+            raise UsageError(
+                f"{assignment.field}: {where} is no mapping in this spec; set {where}={{...}} as a whole"
+            )
         pair = next(((k, v) for k, v in node.value if k.value == key), None)
         value = assignment.value
         for missing in reversed(path[depth + 1 :]):
@@ -118,7 +126,7 @@ def _replace(text: str, key: yaml.Node, value: yaml.Node, new: str) -> str:
     after_colon = text.index(":", key.end_mark.index) + 1
     block = isinstance(value, yaml.CollectionNode) and not value.flow_style
     if block or start == end:
-        return f"{text[:after_colon]} {new}{text[max(end, after_colon):]}"
+        return f"{text[:after_colon]} {new}{text[max(end, after_colon) :]}"
     return text[:start] + new + text[end:]
 
 
@@ -139,11 +147,11 @@ def _insert(text: str, parent: yaml.MappingNode, key: str, value: str, order: li
     newline = "\r\n" if "\r\n" in text else "\n"
     indent = " " * first.column
     if not before:
-        return f"{text[:first.index]}{entry}{newline}{indent}{text[first.index:]}"
+        return f"{text[: first.index]}{entry}{newline}{indent}{text[first.index :]}"
     line_end = text.find("\n", _end(text, before[-1][1]))
     if line_end < 0:
         return f"{text}{newline}{indent}{entry}{newline}"
-    return f"{text[:line_end + 1]}{indent}{entry}{newline}{text[line_end + 1:]}"
+    return f"{text[: line_end + 1]}{indent}{entry}{newline}{text[line_end + 1 :]}"
 
 
 def _end(text: str, node: yaml.Node) -> int:

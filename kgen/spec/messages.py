@@ -89,7 +89,9 @@ def _out_of_range(value: int, path: Path, model: type[BaseModel]) -> tuple[str, 
 def _wanted(error: dict) -> list[str]:
     if error["type"] == "literal_error":
         return error["ctx"]["expected"].replace(" or ", ", ").split(", ")
-    return [_KINDS.get(error["type"]) or error["msg"].removeprefix("Input should be ").removeprefix("a valid ")]
+    return [
+        _KINDS.get(error["type"]) or error["msg"].removeprefix("Input should be ").removeprefix("a valid ")
+    ]
 
 
 def _shown(value: object) -> str:

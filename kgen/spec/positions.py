@@ -1,7 +1,7 @@
 """YAML text with the place of every key and value.
 
-PyYAML's loader forgets positions, so the node graph is composed first and turned into plain data here. Duplicate
-keys, which YAML forbids and PyYAML lets pass, are reported.
+PyYAML's loader forgets positions, so the node graph is composed first and turned into plain data here.
+Duplicate keys, which YAML forbids and PyYAML lets pass, are reported.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def _mark(mark: yaml.Mark) -> Position:
 
 
 def parse(text: str, file: str) -> Document:
-    """Compose `text`; raises SpecError for YAML that does not parse, has no mapping on top, or repeats a key."""
+    """Compose `text`; raises SpecError for YAML that does not parse, has no mapping on top, or repeats a
+    key."""
     doc = Document(file, text)
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -66,7 +67,9 @@ def parse(text: str, file: str) -> Document:
     except RecursionError:
         raise SpecError([Problem(file, 1, 1, "", "YAML syntax: nested too deeply")]) from None
     if not isinstance(node, yaml.MappingNode):
-        raise SpecError([Problem(file, 1, 1, "", "a spec is a mapping of fields", "start with `kernel: gemm`")])
+        raise SpecError(
+            [Problem(file, 1, 1, "", "a spec is a mapping of fields", "start with `kernel: gemm`")]
+        )
     problems: list[Problem] = []
     doc.data = _construct(node, (), doc, problems)
     if problems:
