@@ -108,7 +108,8 @@ def _roofline(e: Explanation, console: Console) -> None:
     r = e.roofline
     console.print("[bold]roofline[/bold]")
     console.print(
-        f"problem: {r.flops / 1e9:,.2f} GFLOP over {r.bytes / 1e6:,.2f} MB = {r.problem_intensity:,.1f} FLOP/B; "
+        f"problem: {r.flops / 1e9:,.2f} GFLOP over {r.bytes / 1e6:,.2f} MB "
+        f"= {r.problem_intensity:,.1f} FLOP/B; "
         f"the ridge of {e.arch} is at {r.ridge:,.1f}: bound by {r.bound}"
     )
     console.print(
