@@ -61,7 +61,7 @@ class RoleLine:
 
 @dataclass(frozen=True)
 class Registers:
-    """Register file of one SM: `used` by all its CTAs, out of `limit`."""
+    """Register file of one SM: `used` by all its CTAs, out of `limit`; threads are given multiples of 8."""
 
     per_cta: int
     arithmetic: str
@@ -212,8 +212,9 @@ def _roles(plan: GemmPlan) -> tuple[RoleLine, ...]:
 
 def _registers(plan: GemmPlan) -> Registers:
     roles, residents = _roles(plan), plan.launch.ctas_per_sm
-    per_cta = sum(r.threads * r.registers for r in roles)
-    arithmetic = " + ".join(f"{r.threads} x {r.registers}" for r in roles)
+    given = [(r.threads, -(-r.registers // 8) * 8) for r in roles]
+    per_cta = sum(threads * registers for threads, registers in given)
+    arithmetic = " + ".join(f"{threads} x {registers}" for threads, registers in given)
     return Registers(per_cta, arithmetic, residents, per_cta * residents, plan.arch.registers_per_sm)
 
 

@@ -84,9 +84,7 @@ def new(
     found = preset(family, step, arch)
     changes = [*(assignments or []), *([f"name={name}"] if name else [])]
     text = set_values(found.text, changes, found.reference)
-    label = (
-        f"{found.reference} with {' '.join(f'--set {c}' for c in changes)}" if changes else found.reference
-    )
+    label = f"{found.reference} as set" if changes else found.reference
     made = source_of_text(text, label)
     directory = output or Path(made.plan.name)
     require_fresh(directory)

@@ -43,10 +43,10 @@ def planned(loaded: LoadedSpec) -> GemmPlan:
         raise loaded.located(error) from None
 
 
-def source_of_text(text: str, label: str, directory: Path | None = None) -> Source:
+def source_of_text(text: str, label: str) -> Source:
     """Spec text that is in memory."""
     loaded = parse_spec(text, label)
-    return Source(label, loaded, planned(loaded), directory)
+    return Source(label, loaded, planned(loaded))
 
 
 def source(target: str, family: str = "gemm", arch: str | None = None) -> Source:

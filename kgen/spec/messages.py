@@ -41,7 +41,9 @@ def explain(errors: list[dict], path: Path, model: type[BaseModel], doc: Documen
     kinds = [e["type"] for e in errors]
     at = doc.at(path, key="extra_forbidden" in kinds)
     what, hint = _words(errors, path, model)
-    return Problem(doc.file, at.line, at.col, ".".join(map(str, path)), what, hint)
+    # A key may be anything; what would not be seen is shown quoted.
+    names = [str(part) if str(part).strip() and str(part).isprintable() else repr(part) for part in path]
+    return Problem(doc.file, at.line, at.col, ".".join(names), what, hint)
 
 
 def _words(errors: list[dict], path: Path, model: type[BaseModel]) -> tuple[str, str]:

@@ -62,8 +62,8 @@ def parse(text: str, file: str) -> Document:
     except yaml.reader.ReaderError as e:
         before = text[: e.position]
         line, col = before.count("\n") + 1, e.position - before.rfind("\n")
-        what = f"character {e.character!r} is not allowed" if isinstance(e.character, str) else e.reason
-        raise SpecError([Problem(file, line, col, "", f"YAML syntax: {what}")]) from None
+        what = f"YAML syntax: character {chr(e.character)!r} is not allowed"
+        raise SpecError([Problem(file, line, col, "", what)]) from None
     except RecursionError:
         raise SpecError([Problem(file, 1, 1, "", "YAML syntax: nested too deeply")]) from None
     if not isinstance(node, yaml.MappingNode):
