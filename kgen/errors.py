@@ -80,3 +80,7 @@ class BuildError(KgenError):
 
 class ToolchainError(KgenError):
     """No compiler, header or library where one is needed."""
+
+
+class EmulatorError(KgenError):
+    """The emulated program did something the hardware forbids, or something the emulator does not model."""

@@ -70,7 +70,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: %s [m n k]\n", argv[0]);
     return 2;
   }
-  const int64_t m = argc == 4 ? atoll(argv[1]) : 128, n = argc == 4 ? atoll(argv[2]) : 128,
+  const int64_t m = argc == 4 ? atoll(argv[1]) : 64, n = argc == 4 ? atoll(argv[2]) : 256,
                 k = argc == 4 ? atoll(argv[3]) : 64;
   if (m < 1 || n < 1 || k < 1) {
     fprintf(stderr, "m, n and k must be positive\n");

@@ -23,8 +23,8 @@ from cuda.bindings import runtime as cudart
 NAME = "gemm_step7"
 INPUT = np.dtype(ml_dtypes.bfloat16)
 OUTPUT = np.dtype(ml_dtypes.bfloat16)
-BLOCK_M, BLOCK_N, BLOCK_K = 128, 128, 64  # of one CTA
-TILE_M, TILE_N = 128, 128  # of one cluster
+BLOCK_M, BLOCK_N, BLOCK_K = 64, 256, 64  # of one CTA
+TILE_M, TILE_N = 64, 256  # of one cluster
 STAGES = 4
 TMA_OPERANDS = ['a', 'b', 'd']  # rows of these must be 16 bytes apart
 WATCHDOG_SECONDS = 60

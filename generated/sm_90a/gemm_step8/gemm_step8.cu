@@ -4,15 +4,15 @@
 // Two CTAs stacked along M need the same tile of B: each loads half of it and multicasts it to both, and a stage is
 // free only when the consumers of both have read it. A release now crosses SMs, so the ring is one stage deeper.
 //
-// Shared memory, 180,304 bytes per CTA:
-//         0  a        81920 B  k tiles of A
-//     81920  b        81920 B  k tiles of B
-//    163840  d        16384 B  D on its way out, private to each warp
-//    180224  full        40 B  k tile has landed
-//    180264  empty       40 B  k tile has been read
+// Shared memory, 221,264 bytes per CTA:
+//         0  a        40960 B  k tiles of A
+//     40960  b       163840 B  k tiles of B
+//    204800  d        16384 B  D on its way out, private to each warp
+//    221184  full        40 B  k tile has landed
+//    221224  empty       40 B  k tile has been read
 // Barriers:
 //   full[5]: the loader announces the bytes, the TMA engine delivers them
-//     1 arrival (producer: 1 elected thread) and 32,768 bytes; waited for by: consumer, first parity 0
+//     1 arrival (producer: 1 elected thread) and 40,960 bytes; waited for by: consumer, first parity 0
 //   empty[5]: every warp that multiplied the k tile has seen its wgmma group complete
 //     8 arrivals (consumer: 4 warps of 2 CTAs); waited for by: producer, first parity 1
 // Warps:
@@ -38,9 +38,9 @@ using Input = __nv_bfloat16;
 using Output = __nv_bfloat16;
 
 constexpr int NUM_CONSUMERS = 1;                     // warpgroups that multiply and store
-constexpr int CONSUMER_M = 128;                      // rows of D per consumer
+constexpr int CONSUMER_M = 64;                       // rows of D per consumer
 constexpr int BLOCK_M = NUM_CONSUMERS * CONSUMER_M;  // rows of D per CTA
-constexpr int BLOCK_N = 128;                         // columns of D per CTA; one wgmma spans them
+constexpr int BLOCK_N = 256;                         // columns of D per CTA; one wgmma spans them
 constexpr int BLOCK_K = 64;                          // depth of a k tile: one 128-byte swizzled row
 constexpr int M_BLOCKS = CONSUMER_M / 64;            // wgmma works on 64 rows
 
@@ -54,7 +54,7 @@ constexpr int B_SLICE = BLOCK_N / CLUSTER_SIZE;    // rows of B that each CTA lo
 constexpr int EMPTY_ARRIVALS = 4 * NUM_CONSUMERS * CLUSTER_SIZE;  // every consumer warp that shares the stage
 
 constexpr int CTAS_PER_SM = 1;                       // resident together: no fewer, no more
-constexpr int SMEM_BYTES = 180304;                   // dynamic
+constexpr int SMEM_BYTES = 221264;                   // dynamic
 constexpr int SMEM_ALIGNMENT = 1024;                 // the 128-byte swizzle starts anew every 1024 bytes
 constexpr int GROUP_M = 8;                           // rows of tiles walked before the next column
 constexpr int PRODUCER_WARPS = 1;                    // one thread of it issues every load
@@ -71,7 +71,7 @@ struct SharedStorage {
   uint64_t full[STAGES];               // k tile has landed
   uint64_t empty[STAGES];              // k tile has been read
 };
-static_assert(sizeof(SharedStorage) == 180304 && SMEM_BYTES >= 180304, "the map above");
+static_assert(sizeof(SharedStorage) == 221264 && SMEM_BYTES >= 221264, "the map above");
 
 // True in one lane of a converged warp.
 DEVICE bool elect_one() {
@@ -154,13 +154,17 @@ template <int N> DEVICE void wgmma_wait() { asm volatile("wgmma.wait_group.sync.
 // D[64, BLOCK_N] (+)= A[64, 16] * B[BLOCK_N, 16]; `accumulate` = 0 overwrites D.
 DEVICE void wgmma(float (&d)[BLOCK_N / 2], uint64_t a, uint64_t b, int accumulate) {
   asm volatile("{\n.reg .pred p;\n"
-               "setp.ne.b32 p, %66, 0;\n"
-               "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+               "setp.ne.b32 p, %130, 0;\n"
+               "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
                "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
                "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
                "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-               "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-               "%64, %65, p, 1, 1, 0, 0;\n}"
+               "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+               "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+               "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+               "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+               "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
+               "%128, %129, p, 1, 1, 0, 0;\n}"
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
                  "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
                  "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
@@ -168,7 +172,15 @@ DEVICE void wgmma(float (&d)[BLOCK_N / 2], uint64_t a, uint64_t b, int accumulat
                  "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
                  "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
                  "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
-                 "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+                 "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]),
+                 "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),
+                 "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]),
+                 "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]),
+                 "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]),
+                 "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]),
+                 "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]),
+                 "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]),
+                 "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
                : "l"(a), "l"(b), "r"(accumulate));
 }
 

@@ -1,0 +1,104 @@
+"""The rules of tensor-core arithmetic in exact fractions, one scalar at a time, sharing nothing with kgen."""
+
+from fractions import Fraction
+
+import numpy as np
+
+# name: (code bits, exponent bits, fraction bits, bias, top exponent means inf/NaN, ignored low bits)
+LAYOUT = {
+    "f32": (32, 8, 23, 127, True, 0), "f16": (16, 5, 10, 15, True, 0), "bf16": (16, 8, 7, 127, True, 0),
+    "tf32": (19, 8, 10, 127, True, 13), "e5m2": (8, 5, 2, 15, True, 0), "e4m3": (8, 4, 3, 7, False, 0),
+    "e2m3": (6, 2, 3, 1, False, 0), "e3m2": (6, 3, 2, 3, False, 0), "e2m1": (4, 2, 1, 1, False, 0),
+}  # fmt: skip
+
+
+def split(code, name):
+    """(significand as Fraction with sign, exponent), or "nan", or +-"inf" as a float."""
+    bits, ebits, fbits, bias, ieee, skip = LAYOUT[name]
+    code = int(code) >> skip
+    sign = -1 if code >> (bits - 1) & 1 else 1
+    field, fraction = code >> fbits & ((1 << ebits) - 1), code & ((1 << fbits) - 1)
+    if ieee and field == (1 << ebits) - 1:
+        return "nan" if fraction else float(sign) * float("inf")
+    if name == "e4m3" and field == 15 and fraction == 7:
+        return "nan"
+    if field == 0:
+        return Fraction(sign * fraction, 1 << fbits), 1 - bias
+    return Fraction(sign * ((1 << fbits) + fraction), 1 << fbits), field - bias
+
+
+def truncated(x):
+    return int(x)  # Fraction.__trunc__: toward zero
+
+
+def power(e):
+    return Fraction(2) ** e
+
+
+def align_and_add(terms, fraction_bits):
+    """terms: (significand, exponent). The fused sum of rules 2 to 4, as a Fraction."""
+    top = max([e for s, e in terms if s] + [-126])
+    return sum(truncated(s * power(e - top + fraction_bits)) for s, e in terms) * power(top - fraction_bits)
+
+
+def to_f32(x, fraction_bits):
+    if x == 0:
+        return 0
+    sign, x = (0x80000000 if x < 0 else 0), abs(x)
+    if x >= power(128):
+        return sign | 0x7F800000
+    e = -126
+    while x >= power(e + 1):
+        e += 1
+    ulps = truncated(x / power(e - fraction_bits)) << (23 - fraction_bits)
+    return sign | (ulps if e == -126 and ulps < 1 << 23 else ((e + 126) << 23) + ulps)
+
+
+def to_f16(x):
+    sign, x = (0x8000 if x < 0 else 0), abs(x)
+    e = -14
+    while x >= power(e + 1):
+        e += 1
+    scaled = x / power(e - 10)
+    ulps = truncated(scaled)
+    rest = scaled - ulps
+    if rest > Fraction(1, 2) or (rest == Fraction(1, 2) and ulps % 2):
+        ulps += 1
+    code = ((e + 14) << 10) + ulps
+    return sign | min(code, 0x7C00)
+
+
+def special_value(a, b, c):
+    """"nan", an infinity, or None, by the rules of IEEE addition and multiplication."""
+    inf = []
+    for x, y in zip(a, b, strict=True):
+        if "nan" in (x, y):
+            return "nan"
+        if isinstance(x, float) or isinstance(y, float):
+            if any(not isinstance(v, float) and v[0] == 0 for v in (x, y)):
+                return "nan"
+            signs = [(v if isinstance(v, float) else v[0]) < 0 for v in (x, y)]
+            inf.append(float("-inf") if signs[0] != signs[1] else float("inf"))
+    if c == "nan":
+        return "nan"
+    inf += [c] if isinstance(c, float) else []
+    if not inf:
+        return None
+    return inf[0] if all(v == inf[0] for v in inf) else "nan"
+
+
+def slow_mma(a, b, c, fa, fb, d, fraction_bits, f32_fraction=23, shift=lambda r, n, k: 0):
+    out = np.zeros((len(a), len(b)), np.uint32 if d == "f32" else np.uint16)
+    for m, n in np.ndindex(out.shape):
+        xs, ys, z = [split(v, fa) for v in a[m]], [split(v, fb) for v in b[n]], split(c[m, n], d)
+        special = special_value(xs, ys, z)
+        if special is not None:
+            codes = {"f32": (0x7FFFFFFF, 0x7F800000, 0xFF800000), "f16": (0x7FFF, 0x7C00, 0xFC00)}[d]
+            out[m, n] = codes[0] if special == "nan" else codes[1] if special > 0 else codes[2]
+            continue
+        terms = [
+            (x[0] * y[0], x[1] + y[1] + shift(m, n, k)) for k, (x, y) in enumerate(zip(xs, ys, strict=True))
+        ]
+        total = align_and_add([*terms, z], fraction_bits)
+        out[m, n] = to_f32(total, f32_fraction) if d == "f32" else to_f16(total)
+    return out
