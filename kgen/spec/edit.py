@@ -64,8 +64,10 @@ def _parsed(assignment: str, model: type[BaseModel]) -> Assignment:
 
 def _suggestion(name: str, model: type[BaseModel]) -> str:
     known = field_paths(model)
-    leaf = name.rpartition(".")[2]
-    near = [k for k in known if k.rpartition(".")[2] == leaf] or difflib.get_close_matches(name, known, n=1)
+    leaf, leaves = name.rpartition(".")[2], {k.rpartition(".")[2] for k in known}
+    near = difflib.get_close_matches(name, known, n=1) if "." in name else []
+    for word in [] if near else difflib.get_close_matches(leaf, leaves, n=1, cutoff=0.7):
+        near = [k for k in known if k.rpartition(".")[2] == word]
     if near:
         return f" (did you mean {' or '.join(near)}?)"
     return f" (known: {', '.join(k for k in known if '.' not in k)}, and the fields below them)"

@@ -35,7 +35,9 @@ EDITS = {
         "schedule:\n  kind: persistent  # walks\n  group_m: 4\n  # why\n  ctas: auto\n",
     ),
     "missing, first of a block": (
-        "schedule:\n  ctas: auto\n", "schedule.kind=persistent", "schedule:\n  kind: persistent\n  ctas: auto\n",
+        "schedule:\n  ctas: auto\n",
+        "schedule.kind=persistent",
+        "schedule:\n  kind: persistent\n  ctas: auto\n",
     ),
     "missing in a flow mapping": ("tile: {m: 64}\n", "tile.n=64", "tile: {m: 64, n: 64}\n"),
     "missing, first of a flow mapping": ("tile: {n: 64}\n", "tile.m=64", "tile: {m: 64, n: 64}\n"),
@@ -55,7 +57,9 @@ EDITS = {
     "text that looks like something else": ("about: a\n", "about=yes", 'about: "yes"\n'),
     "text with an equals sign": ("about: a\n", "about=x=1", 'about: "x=1"\n'),
     "windows lines": (
-        "schedule:\r\n  kind: grid\r\n", "schedule.group_m=2", "schedule:\r\n  kind: grid\r\n  group_m: 2\r\n",
+        "schedule:\r\n  kind: grid\r\n",
+        "schedule.group_m=2",
+        "schedule:\r\n  kind: grid\r\n  group_m: 2\r\n",
     ),
     "empty mapping at the end": ("tile:", "tile.m=64", "tile: {m: 64}"),
     "quoted key": ('"load": tma\n', "load=threads", '"load": threads\n'),

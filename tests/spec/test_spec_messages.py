@@ -1,4 +1,4 @@
-"""One case per rule and per kind of mistake, with the exact message: file:line:col: field: what (how to fix)."""
+"""One case per rule and per kind of mistake, with the exact message: place, field, what (how to fix)."""
 
 import pytest
 
@@ -88,8 +88,8 @@ RULES = {
     ),
     "_roles_need_a_ring": (
         "pipeline: {stages: 1}",
-        "4:20: pipeline.stages: a specialized kernel holds one stage under the wgmma group in flight and fills "
-        "another: 1 < 2 (set stages: 2 or more)",
+        "4:20: pipeline.stages: a specialized kernel holds one stage under the wgmma group in flight "
+        "and fills another: 1 < 2 (set stages: 2 or more)",
     ),
     "_consumers_need_roles": (
         "warps: {roles: unified, consumers: 2}",
@@ -169,8 +169,8 @@ def test_every_rule_has_a_case():
         ),
         (
             "kernel: gemm\narch: sm_90a\nname: Gemm 1",
-            "3:7: name: 'Gemm 1' must be a C identifier of lower-case letters, digits and _, at most 48 long; "
-            "it names files and symbols",
+            "3:7: name: 'Gemm 1' must be a C identifier of lower-case letters, digits and _, "
+            "at most 48 long; it names files and symbols",
         ),
         (
             "kernel: gemm\narch: sm_90a\nname: union",
