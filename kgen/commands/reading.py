@@ -37,18 +37,21 @@ def schema(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write; default: print it.")
     ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The reference for people instead.")] = False,
 ) -> None:
     """Print the spec's JSON Schema, for editors that complete and check YAML.
 
     An editor finds it through the line `# yaml-language-server: $schema=FILE` at the top of a spec.
     """
     from kgen.errors import UsageError
+    from kgen.reference import spec_reference
     from kgen.schema import schema_text
 
+    text = spec_reference() if markdown else schema_text()
     if output is None:
-        return say(schema_text().rstrip("\n"))
+        return say(text.rstrip("\n"))
     try:
-        output.write_text(schema_text(), encoding="utf-8")
+        output.write_text(text, encoding="utf-8")
     except OSError as e:
         raise UsageError(f"{output}: cannot be written: {e.strerror}") from None
     say(f"{output}: written")

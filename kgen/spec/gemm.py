@@ -17,9 +17,9 @@ from kgen.spec.rules import RuleSet
 RULES: RuleSet[GemmSpec] = RuleSet()
 
 _C_WORDS = frozenset(
-    "auto bool break case char class const continue default delete do double else enum extern false float for goto "
-    "if inline int long main namespace new operator private public register return short signed sizeof static "
-    "struct switch template this true typedef union unsigned using virtual void volatile while".split()
+    """auto bool break case char class const continue default delete do double else enum extern false float for goto
+    if inline int long main namespace new operator private public register return short signed sizeof static struct
+    switch template this true typedef union unsigned using virtual void volatile while""".split()  # noqa: SIM905
 )
 
 

@@ -38,6 +38,7 @@ class Args(ctypes.Structure):
     _fields_ = [(p, ctypes.c_void_p) for p in "abd"] + [(n, ctypes.c_int64) for n in ("m", "n", "k", "lda", "ldb", "ldd")]
 
 
+# (m, n, k)
 SHAPES = [
     (1, 1, 1),
     (BLOCK_M, BLOCK_N, BLOCK_K),  # one tile, one k tile
