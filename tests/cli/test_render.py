@@ -128,6 +128,14 @@ def test_a_spec_elsewhere_renders_to_its_name(kgen, project, tmp_path):
     assert clash.code == 1 and "spec.yaml differs from the spec to render" in clash.err
 
 
+def test_the_line_ends_of_an_editor_are_the_users(kgen, project):
+    spec = project / "spec.yaml"
+    theirs = spec.read_bytes().replace(b"\n", b"\r\n")
+    spec.write_bytes(theirs)
+    assert "9 unchanged" in kgen("render", project).out
+    assert spec.read_bytes() == theirs
+
+
 def test_a_file_that_was_never_ours_is_not_replaced(kgen, project, tmp_path):
     shutil.copy(project / "spec.yaml", tmp_path / "my.yaml")
     (tmp_path / "out").mkdir()
