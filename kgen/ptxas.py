@@ -160,7 +160,7 @@ def explain(line: str) -> str:
 
 
 def short_name(mangled: str) -> str:
-    """The function's own identifier in an Itanium-mangled name: enough to know the kernel by, without c++filt.
+    """The function's own identifier in an Itanium-mangled name: enough to know the kernel by, no c++filt.
 
     A nested name is a sequence of identifiers, the function's last; after a plain one come its parameters.
     """
