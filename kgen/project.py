@@ -45,13 +45,15 @@ def write_project(files: Mapping[str, str], directory: Path, force: bool = False
     """
     directory = Path(directory)
     recorded = read_manifest(directory)
-    spec = directory / SPEC
-    if SPEC in files and spec.is_file() and _read(spec) != files[SPEC].encode():
-        raise ProjectError(
-            f"{spec} differs from the spec to render, and is never overwritten; render {directory} "
-            "itself, or another directory (-o)"
-        )
     wanted = {path: text.encode() for path, text in files.items()}
+    spec = directory / SPEC
+    if SPEC in files and spec.is_file():
+        if _as_text(_read(spec)) != _as_text(wanted[SPEC]):
+            raise ProjectError(
+                f"{spec} differs from the spec to render, and is never overwritten; render {directory} "
+                "itself, or another directory (-o)"
+            )
+        wanted[SPEC] = _read(spec)
     present = {path: _read(directory / path) for path in {*wanted, *recorded} if _exists(directory / path)}
     changed = sorted(p for p in wanted if present.get(p) != wanted[p])
     stale = sorted(p for p in recorded if p not in wanted and p in present)
@@ -214,6 +216,11 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as e:
         raise ProjectError(f"{path}: cannot be read: {e.strerror or e}") from e
+
+
+def _as_text(data: bytes) -> bytes:
+    """With one kind of line end, whichever the user's editor writes."""
+    return data.replace(b"\r\n", b"\n")
 
 
 def _sha(data: bytes) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import jinja2
 
-from kgen.build import nvcc_flags
+from kgen.flags import nvcc_flags
 from kgen.plan.common import GemmPlan
 from kgen.plan.resources import Barrier, Constant, SmemRegion
 

@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 def vendor(
-    directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="Project directory.")] = Path("."),
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Project directory.")] = Path("."),
     to: Annotated[Path, typer.Option("--to", help="Directory of the project that takes the kernel.")] = ...,
     force: Annotated[bool, typer.Option("--force", help="Replace files there that differ.")] = False,
 ) -> None:

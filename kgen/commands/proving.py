@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 
 def build(
-    directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="Project directory.")] = Path("."),
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Project directory.")] = Path("."),
     ptx: Annotated[bool, typer.Option("--ptx", help="PTX instead of the library.")] = False,
     cubin: Annotated[
         bool, typer.Option("--cubin", help="Machine code: the quickest that passes the gate.")
@@ -69,7 +69,7 @@ def _print_report(report, directory: Path) -> None:
 
 
 def test(
-    directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="Project directory.")] = Path("."),
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Project directory.")] = Path("."),
     limit: Annotated[float, typer.Option(help="Seconds of silence that count as a hang.")] = 120.0,
     as_json: Annotated[bool, typer.Option("--json", help="For a script.")] = False,
 ) -> None:
@@ -138,7 +138,7 @@ def _print_proof(proof, name: str) -> None:
 
 def bench(
     directories: Annotated[
-        list[Path] | None, typer.Argument(metavar="[DIR]...", help="Project directories.")
+        list[Path] | None, typer.Argument(metavar="DIR", help="Project directories.")
     ] = None,
     shapes: Annotated[
         list[str] | None, typer.Option("--shape", metavar="M,N,K", help="Default: the problem of the specs.")

@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 def explain(
     target: Annotated[
-        str, typer.Argument(metavar="[SPEC|DIR]", help="Spec file, project directory or preset.")
+        str, typer.Argument(metavar="SPEC|DIR", help="Spec file, project directory or preset.")
     ] = ".",
     as_json: Annotated[bool, typer.Option("--json", help="For a script.")] = False,
 ) -> None:

@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 def render(
     target: Annotated[
-        str, typer.Argument(metavar="[DIR|SPEC]", help="Project directory or spec file.")
+        str, typer.Argument(metavar="DIR|SPEC", help="Project directory or spec file.")
     ] = ".",
     output: Annotated[
         Path | None,

@@ -83,7 +83,7 @@ def new(
     arch, reason = (arch, "") if arch else _choose_arch(family, step)
     found = preset(family, step, arch)
     changes = [*(assignments or []), *([f"name={name}"] if name else [])]
-    text = set_values(found.text, changes, found.reference)
+    text = set_values(found.text, changes, found.reference) if changes else found.text
     label = f"{found.reference} as set" if changes else found.reference
     made = source_of_text(text, label)
     directory = output or Path(made.plan.name)

@@ -26,6 +26,11 @@ RUNS = {
     "dies in a case": (
         "print('{\"running\": \"b\"}', flush=True); os.abort()", "the test ended in b", 1,
     ),
+    "leaves a case unanswered": (
+        f"print('{OK}'); print('{{\"running\": \"b\"}}')",
+        "the test ended in b",
+        1,
+    ),
     "no case": ("pass", "the test file reported no case", 1),
     "gives up by itself": (
         "print('{\"running\": \"b\"}', flush=True); sys.exit(4)", "HUNG on b", 4,

@@ -54,6 +54,9 @@ def test_grids_by_hand():
     big = "problem={m: 1000, n: 300, k: 64}"
     assert explain(plan_of(3, "tile={m: 128, n: 128}", big)).launch.grid == (8, 3, 1)
     assert explain(plan_of(1)).launch.grid == (1, 1, 1)
+    # Side by side along N: whole clusters, so 2 x 2 columns of CTAs for the 3 that D needs.
+    wide = explain(plan_of(8, "tile={m: 128, n: 128}", "cluster.multicast=a", "schedule={kind: grid}", big))
+    assert wide.launch.cluster == (1, 2, 1) and wide.launch.grid == (8, 4, 1)
     few = explain(plan_of(6, "tile={m: 128, n: 128}", big))
     assert few.launch.grid == (24, 1, 1) and few.waves.waves == 1 and few.waves.last_wave == 24 / 132
     fixed = explain(

@@ -128,6 +128,26 @@ def test_a_spec_elsewhere_renders_to_its_name(kgen, project, tmp_path):
     assert clash.code == 1 and "spec.yaml differs from the spec to render" in clash.err
 
 
+def test_the_line_ends_of_an_editor_are_the_users(kgen, project):
+    spec = project / "spec.yaml"
+    theirs = spec.read_bytes().replace(b"\n", b"\r\n")
+    spec.write_bytes(theirs)
+    assert "9 unchanged" in kgen("render", project).out
+    assert spec.read_bytes() == theirs
+
+
+def test_a_file_that_was_never_ours_is_not_replaced(kgen, project, tmp_path):
+    shutil.copy(project / "spec.yaml", tmp_path / "my.yaml")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "Makefile").write_text("theirs")
+    result = kgen("render", "my.yaml", "-o", "out")
+    assert result.code == 1 and "Makefile (not written by kgen)" in result.err
+    assert "choose another directory (-o)" in result.err, "there is no spec yet that a diff could render"
+    assert contents(tmp_path / "out") == {"Makefile": b"theirs"}
+    assert kgen("render", "my.yaml", "-o", "out", "--force").code == 0
+    assert (tmp_path / "out" / "Makefile.orig").read_text() == "theirs"
+
+
 def test_a_spec_in_its_own_directory_is_a_project(kgen, project, tmp_path):
     (tmp_path / "fresh").mkdir()
     shutil.copy(project / "spec.yaml", tmp_path / "fresh")
