@@ -10,19 +10,18 @@ TOTAL_SECONDS whatever happens.
 from __future__ import annotations
 
 import argparse
-import base64
 import hashlib
 import json
 import subprocess
 import sys
 import tempfile
 import time
-import zlib
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
+import packing
 import truth_cases as cases
 
 HERE = Path(__file__).parent
@@ -62,16 +61,12 @@ def run(binary: Path, arguments: list[str], deadline: float) -> tuple[list[dict]
     return records, problem
 
 
-def pack(data: bytes) -> str:
-    return base64.b64encode(zlib.compress(data, 9)).decode()
-
-
 def packed_hex(record: dict) -> dict:
-    """Long hex strings as `name.z`: compressed bytes in base64."""
+    """Long hex strings in their compressed form."""
     out = {}
     for key, value in record.items():
-        if isinstance(value, str) and len(value) > 64:
-            out[key + ".z"] = pack(bytes.fromhex(value))
+        if isinstance(value, str) and len(value) > 2 * packing.LONG:
+            out |= packing.packed(key, bytes.fromhex(value))
         else:
             out[key] = value
     return out
@@ -99,7 +94,7 @@ def numerics(binary: Path, kind: int, deadline: float) -> tuple[list[dict], str 
                 "kind": kind,
                 "case": case,
                 "sha256": hashlib.sha256(d).hexdigest(),
-                "first_rows.z": pack(d[: ROWS_KEPT * 4 * cases.N]),
+                **packing.packed("first_rows", d[: ROWS_KEPT * 4 * cases.N]),
             }
         )
     return records, problem
