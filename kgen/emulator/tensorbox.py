@@ -72,16 +72,16 @@ def _pattern(m):
     return tuple(steps), relative, offsets
 
 
-# The out-of-bounds NaN is the canonical one of each width, as everywhere in PTX; the value that TMA writes
-# is not documented [inferred].
-_NAN = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: 0x7FFFFFFFFFFFFFFF}
+# Measured: the NaN fill is this 16-bit pattern whatever the type, so it repeats in wider elements. It is not
+# the canonical NaN that PTX arithmetic makes.
+_NAN = 0x7FF7
+_TF32_NAN = 0x7FFFE000  # of a converting load
 
 
 @lru_cache(maxsize=64)
 def _fill(dtype, nan: bool) -> np.ndarray:
     nbytes = _units(dtype)[1]
-    value = _NAN[dtype.bits] if nan else 0
-    return np.frombuffer(value.to_bytes(nbytes, "little"), np.uint8)
+    return np.frombuffer((_NAN.to_bytes(2, "little") if nan else b"\0") * nbytes, np.uint8)[:nbytes]
 
 
 def _check_coords(m, coords) -> None:
@@ -140,16 +140,16 @@ def _box(m, addresses, inside, offsets) -> Box:
 
 
 def loaded_words(dtype_name: str, words: np.ndarray) -> np.ndarray:
-    """uint32 words as a load delivers them: the FTZ types flush subnormals, TFLOAT32 rounds to tf32.
+    """uint32 words as a load delivers them: both TFLOAT32 types round to tf32; others come back unchanged.
 
-    `dtype_name` is a DataType name. Rounding of TFLOAT32 to nearest even is inferred; the PTX ISA only
-    says that the type is converted. Other types come back unchanged.
+    `dtype_name` is a DataType name. The PTX ISA only says that the type is converted. Measured: rounding is
+    to nearest even, past the largest value to infinity; every NaN becomes 0x7FFFE000; and the FTZ types
+    keep subnormals in a load.
     """
     words = np.asarray(words, np.uint32)
-    if dtype_name.startswith("TFLOAT32"):
-        finite = (words & 0x7F800000) != 0x7F800000
-        rounded = (words + 0xFFF + ((words >> 13) & 1)) & np.uint32(0xFFFFE000)
-        words = np.where(finite, rounded, words)
-    if dtype_name.endswith("FTZ"):
-        words = np.where((words & 0x7F800000) == 0, words & np.uint32(0x80000000), words)
-    return words
+    if not dtype_name.startswith("TFLOAT32"):
+        return words
+    magnitude = words & np.uint32(0x7FFFFFFF)
+    rounded = (words + 0xFFF + ((words >> 13) & 1)) & np.uint32(0xFFFFE000)
+    rounded = np.where(magnitude < 0x7F800000, rounded, words)
+    return np.where(magnitude > 0x7F800000, np.uint32(_TF32_NAN), rounded)

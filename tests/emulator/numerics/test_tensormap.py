@@ -160,7 +160,11 @@ def test_a_tail_reads_zero_and_counts_full_bytes():
     assert b.fill.tolist() == [0, 0]
 
 
-@pytest.mark.parametrize(("dtype", "expected"), [(6, 0x7FFF), (9, 0x7FFF), (7, 0x7FFFFFFF), (11, 0x7FFFFFFF)])
+# Measured on Hopper: one 16-bit pattern, repeated.
+NAN_FILLS = [(6, 0x7FF7), (9, 0x7FF7), (7, 0x7FF77FF7), (11, 0x7FF77FF7), (8, 0x7FF77FF77FF77FF7)]
+
+
+@pytest.mark.parametrize(("dtype", "expected"), NAN_FILLS)
 def test_nan_fill(dtype, expected):
     fill = make(dtype=dtype, box=(16, 8), oob_fill=1).box((0, 0)).fill
     assert int.from_bytes(fill.tobytes(), "little") == expected
@@ -257,6 +261,11 @@ def test_loaded_words_convert_only_the_types_that_say_so():
     words = [0x3F800FFF, 0x3F801000, 0x3F803000, 0x00000001, 0x80400000, 0x7F800000, 0x7FC00001]
     words = np.array(words, np.uint32)
     assert loaded_words("FLOAT32", words).tolist() == words.tolist()
-    flushed = loaded_words("FLOAT32_FTZ", words).tolist()
-    assert flushed == [*words[:3].tolist(), 0, 0x80000000, 0x7F800000, 0x7FC00001]
-    assert loaded_words("TFLOAT32", words)[:3].tolist() == [0x3F800000, 0x3F800000, 0x3F804000]
+    # Measured on Hopper: loads do not flush, round to nearest even, and know one NaN.
+    for name in ("FLOAT32", "FLOAT32_FTZ"):
+        assert loaded_words(name, words).tolist() == words.tolist()
+    for name in ("TFLOAT32", "TFLOAT32_FTZ"):
+        got = loaded_words(name, words).tolist()
+        assert got == [0x3F800000, 0x3F800000, 0x3F804000, 0, 0x80400000, 0x7F800000, 0x7FFFE000]
+        top = np.array([0x007FFFFF, 0x7F7FEFFF, 0xFF7FF000, 0xFFC12345], np.uint32)
+        assert loaded_words(name, top).tolist() == [0x00800000, 0x7F7FE000, 0xFF800000, 0x7FFFE000]
