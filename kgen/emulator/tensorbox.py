@@ -102,15 +102,25 @@ def _check_coords(m, coords) -> None:
         raise EmulatorError(f"tensor copy: coordinate 0: {text}")
 
 
-def tile_box(m, coords: tuple[int, ...]) -> Box:
-    """The box of a tiled TensorMap `m` at `coords`; see TensorMap.box."""
+CHUNK_BITS = 128  # what a store cannot split
+
+
+def tile_box(m, coords: tuple[int, ...], whole_chunks: bool = False) -> Box:
+    """The box of a tiled TensorMap `m` at `coords`; see TensorMap.box.
+
+    whole_chunks: dimension 0 ends at the end of its last 16-byte chunk, which is where a store's bounds are.
+    """
     _check_coords(m, coords)
     elements, nbytes, _ = _units(m.dtype)
     steps, relative, offsets = _pattern(m)
     base = m.address + coords[0] * nbytes // elements
     base += sum(c * s for c, s in zip(coords[1:], m.global_strides, strict=True))
+    sizes = m.global_dim
+    if whole_chunks:
+        chunks = -(-sizes[0] * m.dtype.bits // CHUNK_BITS)
+        sizes = (-(-chunks * CHUNK_BITS // m.dtype.bits), *sizes[1:])
     inside = None
-    for c, step, size in zip(coords, steps, m.global_dim, strict=True):
+    for c, step, size in zip(coords, steps, sizes, strict=True):
         within = (step + c >= 0) & (step + c < size)
         inside = within if inside is None else (within[:, None] & inside[None, :]).reshape(-1)
     return _box(m, relative + base, inside, offsets)

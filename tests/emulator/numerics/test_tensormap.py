@@ -16,6 +16,7 @@ from kgen.emulator.tensormap import (
     OobFill,
     TensorMap,
     TensorMapError,
+    TensorStoreOverhang,
     encode_im2col,
     encode_tiled,
 )
@@ -206,6 +207,37 @@ def test_stores_clip_but_do_not_start_outside():
         m.store_box((-8, 0))
     with pytest.raises(EmulatorError, match="only be loaded"):
         make(dtype=14, dim=(256, 64), strides=(256,), box=(128, 4)).store_box((0, 0))
+
+
+def test_stores_write_whole_16_byte_chunks():
+    # Measured on Hopper: a row of 72 bytes ends 8 bytes into a chunk, and the store writes 80.
+    m = make(dim=(36, 10), strides=(96,), box=(64, 4), swizzle=3)
+    with pytest.raises(TensorStoreOverhang, match=r"globalDim\[0\] is 72 bytes.*writes 32 bytes past it"):
+        m.store_box((0, 2))
+    written = m.store_box((0, 8), allow_overhang=True).inside.reshape(4, 64)
+    assert written.sum(1).tolist() == [40, 40, 0, 0] and written[:2, :40].all()
+    # A load of the same box is exact; a box that ends before the edge or begins behind it is as before.
+    assert m.box((0, 8)).inside.reshape(4, 64).sum(1).tolist() == [36, 36, 0, 0]
+    narrow = make(dim=(36, 10), strides=(96,), box=(32, 4))
+    assert narrow.store_box((0, 0)).inside.all()
+    assert not narrow.store_box((40, 0)).inside.any()
+    assert not narrow.store_box((0, 10)).inside.any()
+    for dtype, dim, whole in ((0, 37, 48), (7, 9, 12), (13, 34, 64)):
+        edge = make(dtype=dtype, dim=(dim, 2), strides=(96,), box=(64, 1))
+        inside = edge.store_box((0, 0), allow_overhang=True).inside
+        assert inside.sum() * (2 if dtype == 13 else 1) == whole
+
+
+def test_hopper_has_no_larger_atoms_and_no_narrow_types():
+    for mode in range(7):
+        make(swizzle=mode, box=(16, 4))
+        if mode < 4:
+            make(swizzle=mode, box=(16, 4), arch="sm_90")
+            continue
+        with pytest.raises(TensorMapError, match=r"swizzle: 128B.*does not exist on sm_90"):
+            make(swizzle=mode, box=(16, 4), arch="sm_90")
+    with pytest.raises(TensorMapError, match="tensorDataType: U4X16_ALIGN8B does not exist"):
+        make(dtype=13, arch="sm_90")
 
 
 STARTS = [(0, 16, 8), (9, -8, 4), (7, 4, 2), (8, 2, 1), (13, 32, 16)]
