@@ -19,8 +19,8 @@ For one element of D, with L products and the accumulator c as terms:
 Successive K steps chain through D, one call per instruction. Hopper has no fp8 form of mma.sync: see
 `_mma_sync_fp8` for the instructions that the assembler makes of one.
 
-Not covered by that evidence, so inferred: `scale_c`, fp6 and mixed fp8/fp4 inputs, overflow (|sum| >= 2^128
-gives infinity; below, the largest finite value), and the three corrections on tcgen05.
+Not covered by that evidence, so inferred: `scale_c`, fp6 and mixed fp8/fp4 inputs, a sum just below 2^128
+(here the largest finite value; from 2^128 on it is infinity), and the three corrections on tcgen05.
 
 The float64 arithmetic below is exact: every intermediate is an integer below 2^53 times a power of two.
 """

@@ -95,8 +95,8 @@ def _check_coords(m, coords) -> None:
     if m.dtype.is_padded and coords[0] % 128:
         text = f"{coords[0]} is not a multiple of 128, as {m.dtype.name} needs"
         raise EmulatorError(f"tensor copy: coordinate 0: {text}")
-    # Not in the PTX text: a start that is not 16-byte aligned is an illegal instruction on the card
-    # (triton-lang/triton issue 7385; its interpreter and its "iisan" checks, PR 9112, assert the same).
+    # Not in the PTX text: a start that is not 16-byte aligned is an illegal instruction on the card (measured
+    # on an H200; triton-lang/triton issue 7385 reports the same).
     if coords[0] * m.dtype.bits % 128:
         text = f"{coords[0]} x {m.dtype.bits} bits is not a multiple of 16 bytes"
         raise EmulatorError(f"tensor copy: coordinate 0: {text}")

@@ -20,7 +20,7 @@ KINDS = {
 }
 # The same for mma.sync, which takes the same operands.
 MMA_SYNC = 16
-KINDS |= {MMA_SYNC + kind: KINDS[kind] for kind in (0, 1, 2, 3, 4, 7)}
+KINDS |= {MMA_SYNC + kind: KINDS[kind] for kind in KINDS}
 
 # bits, fraction bits, bias, ignored low bits
 _LAYOUT = {
