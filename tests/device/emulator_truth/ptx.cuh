@@ -139,8 +139,8 @@ __device__ __forceinline__ void tma_store_1d(const CUtensorMap* map, int c0, con
     asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::: "memory");
 }
 __device__ __forceinline__ void tma_add_2d(const CUtensorMap* map, int c0, int c1, const void* src) {
-    asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map),
-                 "r"(c0), "r"(c1), "r"(shared_address(src))
+    asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%1, %2}], [%3];"
+                 ::"l"(map), "r"(c0), "r"(c1), "r"(shared_address(src))
                  : "memory");
     asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::: "memory");
 }
