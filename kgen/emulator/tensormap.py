@@ -375,16 +375,14 @@ def _problems(m: TensorMap) -> list[str]:
     for d, n in enumerate(m.box_dim):
         need(1 <= n <= 256, f"boxDim[{d}]: {n}, must be 1..256")
     for d, n in enumerate(m.element_strides):
-        ignored = d == 0 and m.interleave == 0
-        need(ignored or 1 <= n <= 8, f"elementStrides[{d}]: {n}, must be 1..8")
+        # The driver's text says that dimension 0 is ignored when not interleaved; its check does not ignore it.
+        need(1 <= n <= 8, f"elementStrides[{d}]: {n}, must be 1..8")
     inner_bits = m.box_dim[0] * (8 if m.dtype.is_padded else m.dtype.bits)
     if m.interleave == 0:
         need(inner_bits % 128 == 0, f"boxDim[0]: a row of {inner_bits // 8} bytes is not a multiple of 16")
         if m.swizzle is not Swizzle.NONE:
             fits = inner_bits <= 8 * m.swizzle.span
             need(fits, f"boxDim[0]: a row of {inner_bits // 8} bytes exceeds the {m.swizzle} swizzle's span")
-    if m.interleave is Interleave.B32:
-        need(m.swizzle is Swizzle.B32, f"swizzle: interleave 32B requires the 32B swizzle, not {m.swizzle}")
     if m.dtype is DataType.U4X16_ALIGN8B:
         need(m.global_dim[0] % 2 == 0, f"globalDim[0]: {m.global_dim[0]}, must be even for 16U4_ALIGN8B")
     if m.dtype.is_padded:

@@ -301,9 +301,9 @@ gemm(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensor
         for (int k0 = 0; k0 < k; k0 += BLOCK_K) {
           mbarrier_wait(smem.empty[ring.stage], ring.phase ^ 1);  // the ring starts empty: the first lap must pass
           mbarrier_arrive_expect_tx(smem.full[ring.stage], STAGE_BYTES);
-          tma_load(smem.a[ring.stage], map_a, smem.full[ring.stage], k0, tile.row);
           tma_load_multicast(smem.b[ring.stage] + slice * BLOCK_K, map_b, smem.full[ring.stage], k0,
-                             tile.column + slice, ALL_CTAS);
+                             tile.column + slice, ALL_CTAS);  // first: its way to the other CTA is the longer one
+          tma_load(smem.a[ring.stage], map_a, smem.full[ring.stage], k0, tile.row);
           ring.advance();
         }
       }
