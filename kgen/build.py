@@ -1,7 +1,8 @@
 """A project directory (or one .cu file) to PTX, cubin, library and executable, and what the compiler said.
 
 Products go to `build/` beside the source: `<name>.ptx`, `<name>.cubin`, `lib<name>.so`, `<name>`, a log of
-each compilation, and `report.json`, by which a product is rebuilt only when its sources, the flags or the compiler changed.
+each compilation, and `report.json`, by which a product is rebuilt only when its sources, the flags or the compiler
+changed.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from rich.table import Table
 
 from kgen.arch import ARCHS
 from kgen.device import cards
+from kgen.cublas_abi import find_cublas
 from kgen.errors import ToolchainError
-from kgen.libraries import find_library
 from kgen.nvrtc import nvrtc_version
 from kgen.toolchain import CUDA_HOME, HOW_TO_GET, find_toolchain, nvcc_candidates
 
@@ -45,8 +45,7 @@ def diagnose() -> list[Finding]:
         _host_compiler(),
         _nvrtc(),
         _card(),
-        _cublas("cublas", "cuBLAS"),
-        _cublas("cublasLt", "cuBLASLt"),
+        _cublas(),
         _tool("compute-sanitizer", "memory and race checks on the card", "it comes with a CUDA toolkit"),
         _tool("cmake", "CMake build of a generated project", "apt-get install cmake"),
         _tool("make", "make in a generated project", "apt-get install make"),
@@ -148,11 +147,15 @@ def _card() -> Finding:
     )
 
 
-def _cublas(stem: str, name: str) -> Finding:
-    library = find_library(stem)
-    detail = f"{library.path} ({library.source})" if library else "not found"
+def _cublas() -> Finding:
+    """Loads what `kgen bench` would load: cuBLAS and cuBLASLt of one installation."""
+    libraries, where = find_cublas()
     return Finding(
-        name, library is not None, detail, f"comparison with {name} in bench", "pip install nvidia-cublas"
+        "cuBLAS, cuBLASLt",
+        libraries is not None,
+        where,
+        "comparison with cuBLAS and cuBLASLt in bench",
+        "pip install nvidia-cublas, or KGEN_CUBLAS_DIR",
     )
 
 

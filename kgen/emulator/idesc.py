@@ -248,11 +248,10 @@ def _check_n(d: InstructionDescriptor, cta_group: int, a_in_tmem: bool, bad, war
         return
     if d.transpose_b and d.kind in ("i8", "f8f6f4", "mxf8f6f4") and d.n % (16 * cta_group):
         bad.append(f"N = {d.n}: a transposed 8-bit B needs multiples of {16 * cta_group}")
-    if cta_group == 2:
-        # The block-scaled kinds step by 16 in CUTLASS as in the document.
-        safe = 16 if d.kind in SCALED else 32
-    else:
-        safe = 16 if d.m == 128 and d.kind not in SCALED else 8
+    # The block-scaled kinds step by 16 in CUTLASS as in the document.
+    alone = 16 if d.m == 128 and d.kind not in SCALED else 8
+    paired = 16 if d.kind in SCALED else 32
+    safe = paired if cta_group == 2 else alone
     if d.n % safe:
         where = " with A in tensor memory" if a_in_tmem else ""
         warn.append(f"N = {d.n}: allowed, but for M = {d.m}{where} CUTLASS keeps to multiples of {safe}")

@@ -4,14 +4,13 @@ import json
 import pytest
 from rich.console import Console
 
-from kgen import doctor, libraries
+from kgen import doctor
 from kgen.device import Card
 from kgen.doctor import Finding, diagnose, doctor_json, doctor_table
 from kgen.errors import ToolchainError
-from kgen.libraries import find_library
 
 NAMES = {
-    "Python", "Python packages", "nvcc", "host compiler", "NVRTC", "driver and card", "cuBLAS", "cuBLASLt",
+    "Python", "Python packages", "nvcc", "host compiler", "NVRTC", "driver and card", "cuBLAS, cuBLASLt",
     "compute-sanitizer", "cmake", "make",
 }  # fmt: skip
 
@@ -27,7 +26,7 @@ def test_a_bare_machine_gets_a_full_report(monkeypatch):
     monkeypatch.setattr(doctor, "find_toolchain", no_nvcc)
     monkeypatch.setattr(doctor, "nvrtc_version", lambda: None)
     monkeypatch.setattr(doctor, "cards", lambda: ([], "no CUDA driver"))
-    monkeypatch.setattr(doctor, "find_library", lambda stem: None)
+    monkeypatch.setattr(doctor, "find_cublas", lambda: (None, "cuBLAS was not found"))
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
     findings = diagnose()
     assert {f.name for f in findings} == NAMES
@@ -77,21 +76,3 @@ def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(doctor, "PACKAGES", ("rich", "kgen-no-such-package"))
     finding = _named("Python packages")
     assert not finding.found and "missing: kgen-no-such-package" in finding.detail
-
-
-def test_libraries_are_sought_in_the_toolkit_first_and_newest_first(monkeypatch, tmp_path):
-    for place, names in {
-        "home/lib64": ("libcublas.so.12", "libcublas.so.13"),
-        "w/lib": ("libcublasLt.so.13",),
-    }.items():
-        (tmp_path / place).mkdir(parents=True)
-        for name in names:
-            (tmp_path / place / name).touch()
-    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(libraries, "wheel_roots", lambda: [tmp_path / "w"])
-    assert find_library("cublas").path == str(tmp_path / "home/lib64/libcublas.so.13")
-    assert find_library("cublasLt").source == "pip wheels"
-    monkeypatch.delenv("CUDA_HOME")
-    monkeypatch.setattr(libraries, "wheel_roots", lambda: [])
-    monkeypatch.setattr(libraries.ctypes.util, "find_library", lambda stem: f"lib{stem}.so.12")
-    assert find_library("cublas").source == "system"
