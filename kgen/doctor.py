@@ -16,8 +16,8 @@ from importlib.metadata import PackageNotFoundError
 from rich.table import Table
 
 from kgen.arch import ARCHS
-from kgen.device import cards
 from kgen.cublas_abi import find_cublas
+from kgen.device import cards
 from kgen.errors import ToolchainError
 from kgen.nvrtc import nvrtc_version
 from kgen.toolchain import CUDA_HOME, HOW_TO_GET, find_toolchain, nvcc_candidates
