@@ -26,6 +26,7 @@ from pathlib import Path
 from kgen.arch import Arch
 from kgen.errors import BuildError, ProjectError, ToolchainError, UsageError
 from kgen.flags import nvcc_flags
+from kgen.memory_watch import PeakMemory
 from kgen.nvrtc import compile_ptx_nvrtc
 from kgen.ptxas import KernelUsage, Note, parse, spills
 from kgen.toolchain import Toolchain, find_toolchain, nvcc_candidates
@@ -318,6 +319,7 @@ def _run(command: list[str], cwd: Path, scratch: Path, log: Path) -> tuple[int, 
         # nvcc runs the real compilers as children, so the whole session is ended.
         watchdog = threading.Timer(TIMEOUT_S, _kill, (process.pid,))
         watchdog.start()
+        memory = PeakMemory(process.pid)
         try:
             _, status, usage = os.wait4(process.pid, 0)
         except BaseException:
@@ -326,11 +328,12 @@ def _run(command: list[str], cwd: Path, scratch: Path, log: Path) -> tuple[int, 
             raise
         finally:
             watchdog.cancel()
+            peak = memory.stop()
         process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.monotonic() - start
     if process.returncode == -signal.SIGKILL and seconds >= TIMEOUT_S:
         raise BuildError(f"nvcc was stopped after {TIMEOUT_S} s; its output is in {log}")
-    return process.returncode, seconds, usage.ru_maxrss / 1024
+    return process.returncode, seconds, peak or usage.ru_maxrss / 1024
 
 
 def _kill(session: int) -> None:
