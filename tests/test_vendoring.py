@@ -31,11 +31,15 @@ def binary(tmp_path_factory):
     tools = find_toolchain()
     env = os.environ | {"CUDACXX": str(tools.nvcc)}
     build = root / "build"
-    options = [f"-DKERNELS={root / 'kernels'}", f"-DPROJECT={project}", "-DCMAKE_BUILD_TYPE=Release"]
-    _run("cmake", "-S", HERE / "vendoring", "-B", build, *options, "-DCMAKE_CUDA_ARCHITECTURES=90a-real", env=env)
-    _run("cmake", "--build", build, "--parallel", "2", env=env)
+    _build(build, root, env, f"-DPROJECT={project}")
     _run("cmake", "--install", build, "--prefix", root / "installed", env=env)
     return build
+
+
+def _build(build, root, env, *options):
+    options = [f"-DKERNELS={root / 'kernels'}", "-DCMAKE_BUILD_TYPE=Release", *options]
+    _run("cmake", "-S", HERE / "vendoring", "-B", build, *options, "-DCMAKE_CUDA_ARCHITECTURES=90a-real", env=env)
+    _run("cmake", "--build", build, "--parallel", "2", env=env)
 
 
 def test_two_kernels_link_into_one_binary(binary):
@@ -57,7 +61,10 @@ def test_install_brings_library_header_and_package(binary):
     installed = binary.parent / "installed"
     names = {p.relative_to(installed).as_posix().split("/", 1)[-1] for p in installed.rglob("*") if p.is_file()}
     assert {"libgemm_step9.a", "gemm_step9.h"} <= {n.split("/")[-1] for n in names}
-    assert any(n.endswith("cmake/gemm_step9/gemm_step9Config.cmake") for n in names)
+    (config,) = installed.rglob("gemm_step9Config.cmake")
+    env = os.environ | {"CUDACXX": str(find_toolchain().nvcc)}
+    _build(binary.parent / "from_package", binary.parent, env, f"-Dgemm_step9_DIR={config.parent}")
+    assert (binary.parent / "from_package" / "foreign").is_file()
 
 
 @pytest.mark.gpu
