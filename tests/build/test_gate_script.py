@@ -18,7 +18,8 @@ def gate(script: str, tmp_path) -> subprocess.CompletedProcess:
 
 
 def test_a_clean_compilation_passes_and_is_shown(tmp_path):
-    done = gate('echo "got $1"; echo "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" >&2', tmp_path)
+    report = "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"
+    done = gate(f'echo "got $1"; echo "{report}" >&2', tmp_path)
     assert done.returncode == 0 and "got an argument" in done.stdout
 
 
