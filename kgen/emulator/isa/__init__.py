@@ -1,0 +1,15 @@
+"""The instructions, one file per family. Importing this fills the registry."""
+
+from kgen.emulator.isa import (  # noqa: F401
+    bits,
+    compare,
+    control,
+    convert,
+    floating,
+    half,
+    integer,
+    loads,
+    atomics,
+    moves,
+    warpwide,
+)
