@@ -1,8 +1,7 @@
 """A project directory (or one .cu file) to PTX, cubin, library and executable, and what the compiler said.
 
-The compiler's flags stand here and nowhere else. Products go to `build/` beside the source:
-`<name>.ptx`, `<name>.cubin`, `lib<name>.so`, `<name>`, a log of each compilation, and `report.json`, by which
-a product is rebuilt only when its sources, the flags or the compiler changed.
+Products go to `build/` beside the source: `<name>.ptx`, `<name>.cubin`, `lib<name>.so`, `<name>`, a log of
+each compilation, and `report.json`, by which a product is rebuilt only when its sources, the flags or the compiler changed.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from pathlib import Path
 
 from kgen.arch import Arch
 from kgen.errors import BuildError, ProjectError, ToolchainError, UsageError
+from kgen.flags import nvcc_flags
 from kgen.nvrtc import compile_ptx_nvrtc
 from kgen.ptxas import KernelUsage, Note, parse, spills
 from kgen.toolchain import Toolchain, find_toolchain, nvcc_candidates
@@ -40,12 +40,8 @@ __all__ = [
     "project_source",
 ]
 
-NVCC_FLAGS = ("-std=c++17", "-O3")
-# -warn-* turn a spill into a warning, which the strict flags turn into an error.
-PTXAS_FLAGS = ("-Xptxas", "-v,-warn-spills,-warn-lmem-usage")
 # Profilers and compute-sanitizer then name the line, from the same machine code. PTX stays readable without.
 LINE_FLAGS = ("-lineinfo",)
-STRICT_FLAGS = ("-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror")
 # A kernel library shows its C entry points and nothing else; the static CUDA runtime in it stays private.
 LIBRARY_FLAGS = ("-Xcompiler", "-fPIC,-fvisibility=hidden")
 LIBRARY_LINK_FLAGS = ("-shared", "-Xlinker", "--exclude-libs,ALL")
@@ -102,11 +98,6 @@ class BuildReport:
             log=build_dir / data["log"] if data["log"] else None,
             cached=data["cached"],
         )
-
-
-def nvcc_flags(arch: Arch, *, strict: bool = True) -> tuple[str, ...]:
-    """The flags of every nvcc compilation for `arch`; `strict` makes each warning an error."""
-    return (*NVCC_FLAGS, "-gencode", arch.gencode, *PTXAS_FLAGS, *(STRICT_FLAGS if strict else ()))
 
 
 def project_source(project: Path) -> Path:

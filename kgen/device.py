@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from kgen.arch import ARCHS, Arch
 
@@ -76,3 +80,23 @@ def _cards(driver) -> list[Card]:
             )
         )
     return found
+
+
+def may_have_card() -> bool:
+    """Whether asking the driver can be worth its time: without a device node there is no card."""
+    return any(Path(node).exists() for node in ("/dev/nvidiactl", "/dev/dxg"))
+
+
+def card_named_by_kernel_module() -> tuple[str, Arch] | None:
+    """Name and architecture of the first card as the kernel module tells, without starting the driver, which
+    takes long. None where it does not tell, the card is unknown, or the environment chooses among cards."""
+    if "CUDA_VISIBLE_DEVICES" in os.environ:
+        return None
+    for information in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))[:1]:
+        with contextlib.suppress(OSError):
+            model = re.search(r"Model:\s*(.+)", information.read_text())
+            words = model[1].split() if model else []
+            for arch in ARCHS.values():
+                if set(arch.product.split("/")) & set(words):
+                    return model[1].strip(), arch
+    return None

@@ -160,12 +160,18 @@ def explain(line: str) -> str:
 
 
 def short_name(mangled: str) -> str:
-    """The last identifier of an Itanium-mangled name: enough to know the kernel by, and needs no c++filt."""
+    """The function's own identifier in an Itanium-mangled name: enough to know the kernel by, no c++filt.
+
+    A nested name is a sequence of identifiers, the function's last; after a plain one come its parameters.
+    """
+    nested = mangled.startswith("_ZN")
     rest = re.sub(r"^_ZN?", "", mangled)
     last = mangled
     while mangled.startswith("_Z") and (m := re.match(r"(\d+)", rest)):
         size, rest = int(m[1]), rest[m.end() :]
         last, rest = rest[:size], rest[size:]
+        if not nested:
+            break
     return last
 
 

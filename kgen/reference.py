@@ -45,7 +45,8 @@ def _takes(field: FieldInfo) -> str:
     low = next((f"≥ {m.ge}" for n, m in limits.items() if n == "Ge"), "")
     high = next((f"≤ {m.le}" for n, m in limits.items() if n == "Le"), "")
     step = next((f"multiple of {m.multiple_of}" for n, m in limits.items() if n == "MultipleOf"), "")
-    return " ".join(filter(None, [", ".join(_options(field.annotation)), "", ", ".join(filter(None, [low, high, step]))]))
+    range_ = ", ".join(filter(None, [low, high, step]))
+    return " ".join(filter(None, [", ".join(_options(field.annotation)), range_]))
 
 
 def _options(annotation) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import jinja2
 
-from kgen.build import nvcc_flags
+from kgen.flags import nvcc_flags
 from kgen.plan.common import GemmPlan
 from kgen.plan.resources import Barrier, Constant, SmemRegion
 
@@ -126,6 +126,9 @@ class _Renderer:
 
 PTX_FAMILIES = ("ptx/warp.cu", "ptx/memory.cu", "ptx/cluster.cu", "ptx/mbarrier.cu", "ptx/tma.cu", "ptx/wgmma.cu")
 
+# Files of a project whose names do not depend on the kernel.
+SHARED_FILES = ("main.cu", "Makefile", "CMakeLists.txt", "gate.sh", "README.md")
+
 PARAMETER_TYPES = {
     "map_a": "const __grid_constant__ CUtensorMap ",
     "map_b": "const __grid_constant__ CUtensorMap ",
@@ -166,7 +169,7 @@ def render_project(plan: GemmPlan, spec_text: str) -> dict[str, str]:
         f"{plan.name}.h": r.part("project/header.h"),
         f"test_{plan.name}.py": r.part("project/test.py"),
     }
-    files |= {name: r.part(f"project/{name}") for name in ("main.cu", "Makefile", "CMakeLists.txt", "gate.sh", "README.md")}
+    files |= {name: r.part(f"project/{name}") for name in SHARED_FILES}
     return {path: _tidy(text) for path, text in sorted(files.items())} | {"spec.yaml": spec_text}
 
 

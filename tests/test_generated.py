@@ -34,7 +34,8 @@ def test_golden_is_what_the_preset_renders_to(preset):
     have = {p.name: p.read_text() for p in directory.iterdir() if p.is_file() and p.name != ".kgen.json"}
     assert sorted(have) == sorted(want), UPDATE
     for name, text in want.items():
-        diff = difflib.unified_diff(have[name].splitlines(), text.splitlines(), f"golden/{name}", "rendered", lineterm="")
+        lines = have[name].splitlines(), text.splitlines()
+        diff = difflib.unified_diff(*lines, f"golden/{name}", "rendered", lineterm="")
         assert have[name] == text, "\n".join([*diff, UPDATE])
 
 

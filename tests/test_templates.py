@@ -10,7 +10,7 @@ from kgen import render
 ROOT = render.template_root()
 TEMPLATES = sorted(p.relative_to(ROOT).as_posix() for p in ROOT.rglob("*") if p.is_file())
 STATEMENT = re.compile(r"/\*%[+-]?\s*(.*?)\s*[+-]?%\*/", re.S)
-COMMENT = re.compile(r"//.*|/\*.*?\*/", re.S)
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 # Sizes of the machine: warp and warpgroup, swizzle row and chunk, rows of a wgmma, halves of an element pair.
 MACHINE = {"0", "1", "2", "4", "8", "16", "32", "64", "128"}
 

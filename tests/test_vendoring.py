@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgen.toolchain import find_toolchain
-from kgen.vendoring import vendor
+from kgen.vendoring import vendor_files
 
 HERE = Path(__file__).parent
 GENERATED = HERE.parent / "generated" / "sm_90a"
@@ -24,7 +24,7 @@ def _run(*command, **kwargs):
 def binary(tmp_path_factory):
     """Build directory of the foreign project; it sees none of kgen's Python."""
     root = tmp_path_factory.mktemp("foreign")
-    vendor(GENERATED / "gemm_step5", root / "kernels")
+    vendor_files(GENERATED / "gemm_step5", "gemm_step5", root / "kernels")
     assert sorted(p.name for p in (root / "kernels").iterdir()) == ["gemm_step5.cu", "gemm_step5.h"]
     skip = shutil.ignore_patterns("build")
     project = shutil.copytree(GENERATED / "gemm_step9", root / "gemm_step9", ignore=skip)

@@ -9,8 +9,9 @@ reproduce. The roles of the leading (LBO) and stride (SBO) byte offsets:
   MN-major, swizzled    LBO steps one swizzle row of MN elements, SBO steps 8 k (4 k with the 32-byte atom)
   MN-major, no swizzle  SBO steps 16 bytes of MN elements, LBO steps 8 k
 
-A non-zero base offset is decoded, but refused when addresses are asked for: the documents give only the
-formula for choosing it, no public kernel uses one, and what the hardware does with it is not established.
+A non-zero base offset moves the phase of the swizzle back by that many 128-byte rows. The documents give
+only the formula for choosing it; that wgmma subtracts was measured on an H200 with every value, for a K-major
+A. For tcgen05 it is decoded, but refused when addresses are asked for.
 """
 
 from __future__ import annotations
@@ -180,13 +181,13 @@ def element_addresses(
     """int64 [rows, k_elements]: absolute shared-memory byte address of each element, swizzled.
 
     rows: extent along M (operand A) or N (operand B). esz: bytes of an element as stored (1, 2, 4; 16 to
-    ask for whole 16-byte chunks along K). Raises DescriptorError for a non-zero base offset with a swizzle,
-    absolute LBO, or a K extent that leaves the swizzle row.
+    ask for whole 16-byte chunks along K). Raises DescriptorError for a non-zero base offset with a tcgen05
+    swizzle, absolute LBO, or a K extent that leaves the swizzle row.
     """
     problems = []
     if major not in (K_MAJOR, MN_MAJOR):
         raise ValueError(f"major must be {K_MAJOR!r} or {MN_MAJOR!r}")
-    if desc.base_offset and desc.swizzle is not Swizzle.NONE:
+    if desc.base_offset and desc.swizzle is not Swizzle.NONE and desc.arch != "sm_90":
         problems.append(
             f"base offset {desc.base_offset}: its effect is not established; align the tile to "
             f"{desc.swizzle.period} bytes and use 0"
@@ -198,7 +199,9 @@ def element_addresses(
     if problems:
         raise DescriptorError("matrix descriptor", problems)
     offsets = _offsets(desc.swizzle, desc.lbo, desc.sbo, rows, k_elements, esz, major)
-    return swizzle(offsets + desc.start, desc.swizzle)
+    linear = offsets + desc.start
+    phase = linear - 128 * desc.base_offset
+    return linear ^ phase ^ swizzle(phase, desc.swizzle)
 
 
 def chunk_addresses(

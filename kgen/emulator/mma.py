@@ -2,7 +2,10 @@
 
 Nothing of this is documented by the vendor. The model is the one of MMA-Sim (microsoft/MMA-Sim;
 arXiv 2511.10909), reported there to agree bitwise with H100 and B200; arXiv 2512.07004 is a second study
-of the same units. For one element of D, with L products and the accumulator c as terms:
+of the same units. What it says of wgmma and mma.sync was measured on an H200, which corrected it in three
+points (docs/hardware-facts.md): E_FLOOR, the sign of zero, and fp8 mma.sync.
+
+For one element of D, with L products and the accumulator c as terms:
 
   1. every factor is significand * 2^exponent, 1 <= |significand| < 2; subnormals keep the exponent of the
      smallest normal. A product's exponent is the sum of its factors' (and of its block scales'); it is
@@ -11,13 +14,13 @@ of the same units. For one element of D, with L products and the accumulator c a
   3. every term is truncated toward zero to F fractional bits relative to 2^E.
   4. the truncated terms are added exactly.
   5. the sum is rounded once: to f32 toward zero, to f16 to nearest even. wgmma with fp8 inputs keeps 13
-     fraction bits of f32.
+     fraction bits of f32. A zero is +0, even when a negative sum underflowed.
 
-Successive K steps chain through D, one call per instruction.
+Successive K steps chain through D, one call per instruction. Hopper has no fp8 form of mma.sync: see
+`_mma_sync_fp8` for the instructions that the assembler makes of one.
 
-Not covered by that evidence, so inferred: signed zeros (an exact zero is +0; a negative sum that underflows
-gives -0), `scale_c`, fp6 and mixed fp8/fp4 inputs, overflow (|sum| >= 2^128 gives infinity; below, the
-largest finite value), mma.sync with fp8 on Hopper.
+Not covered by that evidence, so inferred: `scale_c`, fp6 and mixed fp8/fp4 inputs, a sum just below 2^128
+(here the largest finite value; from 2^128 on it is infinity), and the three corrections on tcgen05.
 
 The float64 arithmetic below is exact: every intermediate is an integer below 2^53 times a power of two.
 """
@@ -33,9 +36,9 @@ from kgen.emulator import formats
 from kgen.emulator.formats import Format
 from kgen.errors import EmulatorError
 
-# An f32 accumulator that is zero has the exponent of the subnormals; MMA-Sim gives -126 to every zero term.
-# Visible only when all products lie below it, that is in results that are f32 subnormals.
-E_FLOOR = -126
+# The exponent of a sum whose terms are all zero or smaller. Measured: with bf16 and tf32 products around
+# 2^-140, no other value explains the results. Visible only in f32 results below 2^-124.
+E_FLOOR = -133
 
 _ZERO_EXPONENT = -8000  # of a zero factor; the sum of two must fit in 16 bits
 _F32_NAN, _F16_NAN = 0x7FFFFFFF, 0x7FFF
@@ -114,6 +117,8 @@ def mma(
     model = numerics(unit, fa, packed)
     va = formats.decode(a, fa) * (-1.0 if negate_a else 1.0)
     vb = formats.decode(b, fb) * (-1.0 if negate_b else 1.0)
+    if unit == "mma.sync" and fa.bits == 8 and arithmetic == "exact":
+        return _mma_sync_fp8(va, vb, c, d_format)
     vc, ec = _accumulator(c, d_format, (a.shape[0], b.shape[0]), scale_c)
     if arithmetic == "fast":
         if scales is not None:
@@ -132,7 +137,29 @@ def mma(
         total = _sum_groups(va, vb, np.where(np.isfinite(vc), vc, 0.0), ec, scales, model)
     if special is not None:
         total = np.where(np.isfinite(special), total, special)
-    return _toward_zero(total, model.f32_fraction) if d_format == "f32" else _nearest(total, "f16")
+    if d_format == "f32":
+        return _positive_zero(_toward_zero(total, model.f32_fraction))
+    return _positive_zero(_nearest(total, "f16"))
+
+
+def _mma_sync_fp8(va: np.ndarray, vb: np.ndarray, c: np.ndarray | None, d_format: str) -> np.ndarray:
+    """fp8 mma.sync on Hopper: factors become f16, which holds them all, and two f16 instructions add them up
+    from zero; C is added last, by an ordinary addition to nearest.
+
+    A 32-bit operand register holds four consecutive k. Unpacking it to f16 pairs sends the lower two to the
+    first instruction and the upper two to the second. Read from the code that ptxas makes of m16n8k32 (and,
+    with half the K, of m16n8k16) for sm_90a; f32 results measured, f16 results not yet.
+    """
+    fa, fb = (formats.encode(v, formats.F16) for v in (va, vb))
+    lower = np.arange(va.shape[1]) % 4 < 2
+    products = None
+    for part in (lower, ~lower):
+        products = mma(fa[:, part], fb[:, part], products, "f16", "f16", d_format, unit="mma.sync")
+    shape = products.shape
+    with np.errstate(invalid="ignore"):  # infinities of both signs
+        # float64 holds the sum exactly, or loses only what cannot change the nearest f32 or f16 value.
+        total = _accumulator(products, d_format, shape, 0)[0] + _accumulator(c, d_format, shape, 0)[0]
+    return _nearest(total, d_format)
 
 
 def _format(name: str) -> Format:
@@ -264,6 +291,12 @@ def _toward_zero(values: np.ndarray, fraction: int) -> np.ndarray:
     finite = np.isfinite(values)
     word = np.where(finite, word & np.uint32(0xFFFFFFFF << (23 - fraction) & 0xFFFFFFFF), word)
     return np.where(np.isnan(values), np.uint32(_F32_NAN), word)
+
+
+def _positive_zero(codes: np.ndarray) -> np.ndarray:
+    """Codes with +0 for -0: the tensor cores drop the sign of a sum that rounds to zero."""
+    sign = codes.dtype.type(1 << (8 * codes.dtype.itemsize - 1))
+    return np.where(codes == sign, codes.dtype.type(0), codes)
 
 
 def _nearest(values: np.ndarray, d_format: str) -> np.ndarray:

@@ -72,16 +72,16 @@ def _pattern(m):
     return tuple(steps), relative, offsets
 
 
-# The out-of-bounds NaN is the canonical one of each width, as everywhere in PTX; the value that TMA writes
-# is not documented [inferred].
-_NAN = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: 0x7FFFFFFFFFFFFFFF}
+# Measured: the NaN fill is this 16-bit pattern whatever the type, so it repeats in wider elements. It is not
+# the canonical NaN that PTX arithmetic makes.
+_NAN = 0x7FF7
+_TF32_NAN = 0x7FFFE000  # of a converting load
 
 
 @lru_cache(maxsize=64)
 def _fill(dtype, nan: bool) -> np.ndarray:
     nbytes = _units(dtype)[1]
-    value = _NAN[dtype.bits] if nan else 0
-    return np.frombuffer(value.to_bytes(nbytes, "little"), np.uint8)
+    return np.frombuffer((_NAN.to_bytes(2, "little") if nan else b"\0") * nbytes, np.uint8)[:nbytes]
 
 
 def _check_coords(m, coords) -> None:
@@ -95,22 +95,32 @@ def _check_coords(m, coords) -> None:
     if m.dtype.is_padded and coords[0] % 128:
         text = f"{coords[0]} is not a multiple of 128, as {m.dtype.name} needs"
         raise EmulatorError(f"tensor copy: coordinate 0: {text}")
-    # Not in the PTX text: a start that is not 16-byte aligned is an illegal instruction on the card
-    # (triton-lang/triton issue 7385; its interpreter and its "iisan" checks, PR 9112, assert the same).
+    # Not in the PTX text: a start that is not 16-byte aligned is an illegal instruction on the card (measured
+    # on an H200; triton-lang/triton issue 7385 reports the same).
     if coords[0] * m.dtype.bits % 128:
         text = f"{coords[0]} x {m.dtype.bits} bits is not a multiple of 16 bytes"
         raise EmulatorError(f"tensor copy: coordinate 0: {text}")
 
 
-def tile_box(m, coords: tuple[int, ...]) -> Box:
-    """The box of a tiled TensorMap `m` at `coords`; see TensorMap.box."""
+CHUNK_BITS = 128  # what a store cannot split
+
+
+def tile_box(m, coords: tuple[int, ...], whole_chunks: bool = False) -> Box:
+    """The box of a tiled TensorMap `m` at `coords`; see TensorMap.box.
+
+    whole_chunks: dimension 0 ends at the end of its last 16-byte chunk, which is where a store's bounds are.
+    """
     _check_coords(m, coords)
     elements, nbytes, _ = _units(m.dtype)
     steps, relative, offsets = _pattern(m)
     base = m.address + coords[0] * nbytes // elements
     base += sum(c * s for c, s in zip(coords[1:], m.global_strides, strict=True))
+    sizes = m.global_dim
+    if whole_chunks:
+        chunks = -(-sizes[0] * m.dtype.bits // CHUNK_BITS)
+        sizes = (-(-chunks * CHUNK_BITS // m.dtype.bits), *sizes[1:])
     inside = None
-    for c, step, size in zip(coords, steps, m.global_dim, strict=True):
+    for c, step, size in zip(coords, steps, sizes, strict=True):
         within = (step + c >= 0) & (step + c < size)
         inside = within if inside is None else (within[:, None] & inside[None, :]).reshape(-1)
     return _box(m, relative + base, inside, offsets)
@@ -140,16 +150,16 @@ def _box(m, addresses, inside, offsets) -> Box:
 
 
 def loaded_words(dtype_name: str, words: np.ndarray) -> np.ndarray:
-    """uint32 words as a load delivers them: the FTZ types flush subnormals, TFLOAT32 rounds to tf32.
+    """uint32 words as a load delivers them: both TFLOAT32 types round to tf32; others come back unchanged.
 
-    `dtype_name` is a DataType name. Rounding of TFLOAT32 to nearest even is inferred; the PTX ISA only
-    says that the type is converted. Other types come back unchanged.
+    `dtype_name` is a DataType name. The PTX ISA only says that the type is converted. Measured: rounding is
+    to nearest even, past the largest value to infinity; every NaN becomes 0x7FFFE000; and the FTZ types
+    keep subnormals in a load.
     """
     words = np.asarray(words, np.uint32)
-    if dtype_name.startswith("TFLOAT32"):
-        finite = (words & 0x7F800000) != 0x7F800000
-        rounded = (words + 0xFFF + ((words >> 13) & 1)) & np.uint32(0xFFFFE000)
-        words = np.where(finite, rounded, words)
-    if dtype_name.endswith("FTZ"):
-        words = np.where((words & 0x7F800000) == 0, words & np.uint32(0x80000000), words)
-    return words
+    if not dtype_name.startswith("TFLOAT32"):
+        return words
+    magnitude = words & np.uint32(0x7FFFFFFF)
+    rounded = (words + 0xFFF + ((words >> 13) & 1)) & np.uint32(0xFFFFE000)
+    rounded = np.where(magnitude < 0x7F800000, rounded, words)
+    return np.where(magnitude > 0x7F800000, np.uint32(_TF32_NAN), rounded)

@@ -16,7 +16,7 @@ from enum import IntEnum
 from operator import index
 
 from kgen.emulator.swizzle import Swizzle
-from kgen.emulator.tensorbox import Box, tile_box
+from kgen.emulator.tensorbox import CHUNK_BITS, Box, tile_box
 from kgen.errors import EmulatorError
 
 
@@ -106,6 +106,10 @@ class TensorMapError(EmulatorError):
         super().__init__("tensor map refused:\n  " + "\n  ".join(problems))
 
 
+class TensorStoreOverhang(EmulatorError):
+    """A tensor store that writes past globalDim[0], up to the end of a 16-byte chunk."""
+
+
 @dataclass(frozen=True)
 class TensorMap:
     """A tiled tensor map. Dimensions are innermost first; strides are bytes and start at dimension 1."""
@@ -137,18 +141,31 @@ class TensorMap:
         """
         return tile_box(self, tuple(int(c) for c in coords))
 
-    def store_box(self, coords) -> Box:
+    def store_box(self, coords, allow_overhang: bool = False) -> Box:
         """As `box`, for a store or reduction: elements outside are not written.
 
-        PTX ISA asks for start coordinates >= 0 in stores; that parts beyond the upper bounds are clipped is
-        what every GEMM with a tail relies on. 16U4_ALIGN16B has no store.
+        PTX ISA asks for start coordinates >= 0 in stores (on an H200 the others are an illegal instruction);
+        that parts beyond the upper bounds are clipped is what every GEMM with a tail relies on. Along
+        dimension 0 the card clips whole 16-byte chunks only: where the row ends inside one, the rest of it
+        is written as well, into the padding or whatever else lies there. That is TensorStoreOverhang,
+        or, with `allow_overhang`, a box whose `inside` says what the card writes. 16U4_ALIGN16B has no store.
         """
         if self.dtype is DataType.U4X16_ALIGN16B:
             raise EmulatorError("tensor store: 16U4_ALIGN16B maps can only be loaded")
         box = self.box(coords)
         if min(coords) < 0:
             raise EmulatorError(f"tensor store: start coordinates must not be negative, got {tuple(coords)}")
-        return box
+        if self.global_dim[0] * self.dtype.bits % CHUNK_BITS == 0:
+            return box
+        written = tile_box(self, tuple(int(c) for c in coords), whole_chunks=True)
+        past = int(written.inside.sum() - box.inside.sum()) * box.unit_bytes
+        if past and not allow_overhang:
+            row = self.global_dim[0] * self.dtype.bits // 8
+            raise TensorStoreOverhang(
+                f"tensor store: globalDim[0] is {row} bytes, no multiple of 16: the store at "
+                f"{tuple(map(int, coords))} writes {past} bytes past it, whole 16-byte chunks"
+            )
+        return written
 
     def replaced(self, field: str, value, ord: int = 0) -> TensorMap:
         """The map after `tensormap.replace.tile.<field>`; call `check` before its next use.
@@ -271,9 +288,13 @@ def encode_tiled(
     swizzle=0,
     l2_promotion=0,
     oob_fill=0,
+    *,
+    arch="sm_100",
 ) -> TensorMap:
     """`cuTensorMapEncodeTiled` without the output pointer; the rank is the length of `global_dim`.
 
+    arch: the context's device. "sm_90" has neither the 128B swizzles with larger atoms (refused on an H200)
+    nor the 4- and 6-bit types (ptxas refuses both in tensormap.replace for sm_90a).
     Enumerations are the driver's integers or the classes of this module (`swizzle` also a `Swizzle`).
     `address` is an integer or anything with `__index__`. Raises TensorMapError with every violated rule.
     """
@@ -316,6 +337,10 @@ def encode_tiled(
         enum("oobFill", OobFill, oob_fill),
     )
     problems += _problems(record) if not problems else []
+    if arch == "sm_90" and swizzle in SWIZZLES[4:]:
+        problems.append(f"swizzle: {swizzle} does not exist on sm_90")
+    if arch == "sm_90" and record.dtype >= DataType.U4X16_ALIGN8B:
+        problems.append(f"tensorDataType: {record.dtype.name} does not exist on sm_90")
     if problems:
         raise TensorMapError(problems)
     return record

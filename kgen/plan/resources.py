@@ -65,7 +65,7 @@ class Role:
 
 @dataclass(frozen=True)
 class Arriver:
-    """Who arrives on a barrier: `ctas` CTAs, in each of them `groups` groups of the given kind, one arrival per group."""
+    """Who arrives on a barrier: in each of `ctas` CTAs, `groups` groups of the given kind, one arrival per group."""
 
     role: str
     groups: int
@@ -189,7 +189,37 @@ class Dtype:
 
 
 DTYPES = {
-    "bf16": Dtype("bf16", "__nv_bfloat16", "bf16", "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16", "ml_dtypes.bfloat16", "bfloat162", "cuda_bf16.h", 2),
-    "fp16": Dtype("fp16", "__half", "f16", "CU_TENSOR_MAP_DATA_TYPE_FLOAT16", "np.float16", "half2", "cuda_fp16.h", 2),
-    "fp32": Dtype("fp32", "float", "f32", "CU_TENSOR_MAP_DATA_TYPE_FLOAT32", "np.float32", "", "", 4),
+    d.name: d
+    for d in (
+        Dtype(
+            name="bf16",
+            ctype="__nv_bfloat16",
+            ptx="bf16",
+            tensor_map="CU_TENSOR_MAP_DATA_TYPE_BFLOAT16",
+            numpy="ml_dtypes.bfloat16",
+            vector="bfloat162",
+            header="cuda_bf16.h",
+            bytes=2,
+        ),
+        Dtype(
+            name="fp16",
+            ctype="__half",
+            ptx="f16",
+            tensor_map="CU_TENSOR_MAP_DATA_TYPE_FLOAT16",
+            numpy="np.float16",
+            vector="half2",
+            header="cuda_fp16.h",
+            bytes=2,
+        ),
+        Dtype(
+            name="fp32",
+            ctype="float",
+            ptx="f32",
+            tensor_map="CU_TENSOR_MAP_DATA_TYPE_FLOAT32",
+            numpy="np.float32",
+            vector="",
+            header="",
+            bytes=4,
+        ),
+    )
 }

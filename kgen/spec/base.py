@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
-import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 
 from pydantic import BaseModel, ValidationError
 
 from kgen.errors import PlanError, Problem, Refusal, SpecError, UsageError
-from kgen.spec.families import FAMILIES
+from kgen.spec.families import FAMILIES, Family
+from kgen.spec.messages import explain, meant_field, nearest
 from kgen.spec.positions import Document, Path, parse
 
 
@@ -36,7 +37,9 @@ def load_spec(path: FilePath | str) -> LoadedSpec:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise UsageError(f"{path}: no such file (`kgen list` shows the presets; `kgen new` scaffolds one)") from None
+        raise UsageError(
+            f"{path}: no such file (`kgen list` shows the presets; `kgen new` scaffolds one)"
+        ) from None
     except (OSError, UnicodeDecodeError) as e:
         raise UsageError(f"{path}: cannot be read: {e}") from None
     return parse_spec(text, str(path))
@@ -46,26 +49,62 @@ def parse_spec(text: str, file: str = "spec.yaml") -> LoadedSpec:
     """Validate spec text; `file` is only used in messages."""
     doc = parse(text, file)
     data = doc.data
-    family = FAMILIES.get(data.get("kernel")) if isinstance(data.get("kernel"), str) else None
-    if family is None:
-        at = doc.at(("kernel",))
-        given = f"unknown kernel family {data['kernel']!r}" if "kernel" in data else "missing"
-        hint = _nearest(str(data.get("kernel", "")), FAMILIES) or "one of: " + ", ".join(FAMILIES)
-        raise SpecError([Problem(file, at.line, at.col, "kernel", given, hint)])
-    problems, wrong = [], []
+    family = _family(doc)
+    problems: list[Problem] = []
+    unsure: set[str] = set()  # fields about which nothing more can be said
     try:
         spec = family.model.model_validate(data)
     except ValidationError as e:
-        for error in e.errors():
-            path = _field_path(error["loc"], data)
-            problems.append(_explain(error, path, family.model, doc))
-            wrong.append(path)
-        spec = family.model.model_validate(_repaired(data, wrong, family.model.EXAMPLE))
-    refusals = family.rules.broken(spec, {".".join(map(str, p)) for p in wrong})
-    problems += [_locate(r, doc) for r in refusals]
+        mistakes = _by_field(e.errors(), data)
+        unsure = {
+            ".".join(map(str, p)) for path in mistakes for p in (path, meant_field(path, family.model)) if p
+        }
+        problems = [
+            explain(errors, path, family.model, doc)
+            for path, errors in mistakes.items()
+            if not (errors[0]["type"] == "missing" and _is_meant(path, mistakes, family.model))
+        ]
+        spec = family.model.model_validate(_repaired(data, mistakes, family.model.EXAMPLE))
+    problems += [_locate(r, doc) for r in family.rules.broken(spec, unsure)]
     if problems:
         raise SpecError(problems)
     return LoadedSpec(spec, doc)
+
+
+def _family(doc: Document) -> Family:
+    """The family that `kernel:` names; raises SpecError without one."""
+    given = doc.data.get("kernel")
+    if isinstance(given, str) and given in FAMILIES:
+        return FAMILIES[given]
+    hint, at = "one of: " + ", ".join(FAMILIES), doc.at(("kernel",))
+    if "kernel" in doc.data:
+        problem = Problem(
+            doc.file,
+            at.line,
+            at.col,
+            "kernel",
+            f"unknown kernel family {given!r}",
+            nearest(str(given), FAMILIES) or hint,
+        )
+    elif typo := next((key for key in doc.data if nearest(key, ["kernel"], cutoff=0.7)), None):
+        at = doc.at((typo,), key=True)
+        problem = Problem(doc.file, at.line, at.col, typo, "unknown field", "did you mean kernel?")
+    else:
+        problem = Problem(doc.file, at.line, at.col, "kernel", "missing", hint)
+    raise SpecError([problem])
+
+
+def _by_field(errors: list, data: object) -> dict[Path, list[dict]]:
+    """Pydantic's errors by the field they are about: a union reports one for each of its members."""
+    found: dict[Path, list[dict]] = {}
+    for error in errors:
+        found.setdefault(_field_path(error["loc"], data), []).append(error)
+    return found
+
+
+def _is_meant(path: Path, mistakes: Iterable[Path], model: type[BaseModel]) -> bool:
+    """Whether a misspelled key stands for this one, so that it is not missing as well."""
+    return any(meant_field(other, model) == path for other in mistakes)
 
 
 def _locate(r: Refusal, doc: Document) -> Problem:
@@ -85,8 +124,9 @@ def _field_path(loc: tuple, data: object) -> Path:
     return tuple(path)
 
 
-def _repaired(data: dict, wrong: list[Path], example: dict) -> dict:
-    """The data with wrong leaves removed, so that defaults stand in and the cross-field rules can still run."""
+def _repaired(data: dict, wrong: Iterable[Path], example: dict) -> dict:
+    """The data with wrong leaves removed, so that defaults stand in and the cross-field rules can still
+    run."""
     fixed = copy.deepcopy(data)
     for path in wrong:
         parent = fixed
@@ -95,53 +135,3 @@ def _repaired(data: dict, wrong: list[Path], example: dict) -> dict:
         if isinstance(parent, dict):
             parent.pop(path[-1], None)
     return {**example, **fixed}
-
-
-def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:
-    for part in path:
-        field = model.model_fields.get(part)
-        if field is None:
-            return None
-        candidates = [field.annotation, *getattr(field.annotation, "__args__", ())]
-        model = next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
-        if model is None:
-            return None
-    return model
-
-
-def _nearest(word: str, known) -> str:
-    match = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f"did you mean {match[0]}?" if match else ""
-
-
-def _explain(error: dict, path: Path, model: type[BaseModel], doc: Document) -> Problem:
-    dotted = ".".join(map(str, path))
-    kind, value, ctx = error["type"], error.get("input"), error.get("ctx", {})
-    at_key = kind == "extra_forbidden"
-    at = doc.at(path, key=at_key)
-    owner = _model_at(model, path[:-1])
-    known = list(owner.model_fields) if owner else []
-    if kind == "extra_forbidden":
-        what, hint = "unknown field", _nearest(str(path[-1]), known) or "known here: " + ", ".join(known)
-    elif kind == "missing":
-        what, hint = "missing", "every spec must give it"
-    elif kind == "literal_error":
-        options = ctx["expected"].replace("'", "").replace(" or ", ", ")
-        what = f"{value!r} is none of {options}"
-        hint = _nearest(str(value), options.split(", ")) or f"choose one of {options}"
-    elif kind == "value_error":
-        what, hint = str(ctx["error"]), ""
-    elif kind == "multiple_of":
-        step = ctx["multiple_of"]
-        low, high = value // step * step, -(-value // step) * step
-        what, hint = f"{value} is not a multiple of {step}", f"nearest: {low or high} or {high}"
-    elif kind in ("greater_than_equal", "less_than_equal", "less_than", "greater_than"):
-        sign = {"greater_than_equal": "≥", "less_than_equal": "≤", "less_than": "<", "greater_than": ">"}[kind]
-        limit = next(iter(ctx.values()))
-        what, hint = f"{value} is out of range", f"must be {sign} {limit}"
-    elif kind == "model_type":
-        what, hint = f"{value!r} is not a mapping", "write its fields indented below it"
-    else:
-        wanted = error["msg"].removeprefix("Input should be ")
-        what, hint = f"{value!r} should be {wanted}", ""
-    return Problem(doc.file, at.line, at.col, dotted, what, hint)

@@ -17,9 +17,9 @@ from kgen.spec.rules import RuleSet
 RULES: RuleSet[GemmSpec] = RuleSet()
 
 _C_WORDS = frozenset(
-    "auto bool break case char class const continue default delete do double else enum extern false float for goto "
-    "if inline int long main namespace new operator private public register return short signed sizeof static "
-    "struct switch template this true typedef union unsigned using virtual void volatile while".split()
+    """auto bool break case char class const continue default delete do double else enum extern false float for goto
+    if inline int long main namespace new operator private public register return short signed sizeof static struct
+    switch template this true typedef union unsigned using virtual void volatile while""".split()  # noqa: SIM905
 )
 
 
@@ -29,7 +29,7 @@ def _identifier(name: str) -> str:
             "must be a C identifier of lower-case letters, digits and _, at most 48 long; it names files and symbols"
         )
     if name in _C_WORDS:
-        raise ValueError(f"{name!r} is a word of C++; choose another name")
+        raise ValueError("is a word of C++; choose another name")
     return name
 
 
@@ -187,10 +187,11 @@ def _roles_need_tma(s: GemmSpec):
         yield Refusal("warps.roles", "a producer warp loads through TMA only", "set load: tma, or roles: unified")
 
 
-@RULES.rule("warps.roles", "pipeline.stages")
+@RULES.rule("warps.roles", "pipeline.stages", "load")
 def _roles_need_a_ring(s: GemmSpec):
     """`warps.roles: specialized` needs at least 2 stages: one stays under the wgmma group in flight."""
-    if s.warps.roles == "specialized" and s.pipeline.stages < 2:
+    # With thread loads the roles themselves are refused, and more stages would be as wrong.
+    if s.warps.roles == "specialized" and s.load == "tma" and s.pipeline.stages < 2:
         yield Refusal(
             "pipeline.stages",
             "a specialized kernel holds one stage under the wgmma group in flight and fills another: 1 < 2",

@@ -1,7 +1,7 @@
 """YAML text with the place of every key and value.
 
-PyYAML's loader forgets positions, so the node graph is composed first and turned into plain data here. Duplicate
-keys, which YAML forbids and PyYAML lets pass, are reported.
+PyYAML's loader forgets positions, so the node graph is composed first and turned into plain data here.
+Duplicate keys, which YAML forbids and PyYAML lets pass, are reported.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def _mark(mark: yaml.Mark) -> Position:
 
 
 def parse(text: str, file: str) -> Document:
-    """Compose `text`; raises SpecError for YAML that does not parse, has no mapping on top, or repeats a key."""
+    """Compose `text`; raises SpecError for YAML that does not parse, has no mapping on top, or repeats a
+    key."""
     doc = Document(file, text)
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -58,10 +59,17 @@ def parse(text: str, file: str) -> Document:
         where = _mark(e.problem_mark or e.context_mark)
         what = " ".join(filter(None, (e.context, e.problem)))
         raise SpecError([Problem(file, where.line, where.col, "", f"YAML syntax: {what}")]) from None
-    except yaml.YAMLError as e:
-        raise SpecError([Problem(file, 1, 1, "", f"YAML syntax: {e}")]) from None
+    except yaml.reader.ReaderError as e:
+        before = text[: e.position]
+        line, col = before.count("\n") + 1, e.position - before.rfind("\n")
+        what = f"YAML syntax: character {chr(e.character)!r} is not allowed"
+        raise SpecError([Problem(file, line, col, "", what)]) from None
+    except RecursionError:
+        raise SpecError([Problem(file, 1, 1, "", "YAML syntax: nested too deeply")]) from None
     if not isinstance(node, yaml.MappingNode):
-        raise SpecError([Problem(file, 1, 1, "", "a spec is a mapping of fields", "start with `kernel: gemm`")])
+        raise SpecError(
+            [Problem(file, 1, 1, "", "a spec is a mapping of fields", "start with `kernel: gemm`")]
+        )
     problems: list[Problem] = []
     doc.data = _construct(node, (), doc, problems)
     if problems:
@@ -69,24 +77,39 @@ def parse(text: str, file: str) -> Document:
     return doc
 
 
-def _construct(node: yaml.Node, path: Path, doc: Document, problems: list[Problem]):
-    doc.values[path] = _mark(node.start_mark)
+def _construct(
+    node: yaml.Node, path: Path, doc: Document, problems: list[Problem], above: tuple[yaml.Node, ...] = ()
+):
+    here = doc.values[path] = _mark(node.start_mark)
+    dotted = ".".join(map(str, path))
+
+    def report(at: Position, field: str, what: str, hint: str = "") -> None:
+        problems.append(Problem(doc.file, at.line, at.col, field, what, hint))
+
+    if node in above:
+        report(here, dotted, "an alias to what contains it", "write the value out")
+        return None
+    above = (*above, node)
     if isinstance(node, yaml.MappingNode):
         out: dict = {}
         for key_node, value_node in node.value:
-            key = str(key_node.value)
-            here = _mark(key_node.start_mark)
+            place = _mark(key_node.start_mark)
+            if not isinstance(key_node, yaml.ScalarNode):
+                report(place, dotted, "a key is a list or a mapping", "a field's name is a word")
+                continue
+            key = key_node.value
             sub = (*path, key)
             if sub in doc.keys:
-                first = doc.keys[sub].line
-                dotted = ".".join(map(str, sub))
-                problems.append(
-                    Problem(doc.file, here.line, here.col, dotted, f"given twice, first on line {first}", "keep one")
-                )
+                field = ".".join(map(str, sub))
+                report(place, field, f"given twice, first on line {doc.keys[sub].line}", "keep one")
                 continue
-            doc.keys[sub] = here
-            out[key] = _construct(value_node, sub, doc, problems)
+            doc.keys[sub] = place
+            out[key] = _construct(value_node, sub, doc, problems, above)
         return out
     if isinstance(node, yaml.SequenceNode):
-        return [_construct(n, (*path, i), doc, problems) for i, n in enumerate(node.value)]
-    return yaml.SafeLoader("").construct_object(node)
+        return [_construct(n, (*path, i), doc, problems, above) for i, n in enumerate(node.value)]
+    try:
+        return yaml.SafeLoader("").construct_object(node)
+    except (yaml.YAMLError, ValueError):  # a tag that is not YAML's own, or a date or number that is none
+        report(here, dotted, f"{node.value[:60]!r} is no plain value", "write it without a tag, or in quotes")
+        return None

@@ -38,42 +38,7 @@ class Args(ctypes.Structure):
     _fields_ = [(p, ctypes.c_void_p) for p in "abd"] + [(n, ctypes.c_int64) for n in ("m", "n", "k", "lda", "ldb", "ldd")]
 
 
-/*% if plan.one_tile %*/
-# (m, n, k): a full tile, parts of one, and every tail.
-/*% if plan.k_tiles %*/
-SHAPES = [
-    (m, n, k) for m in (BLOCK_M, 1, BLOCK_M - 3) for n in (BLOCK_N, 1, BLOCK_N - 5) for k in (BLOCK_K, 1, BLOCK_K - 7)
-]
-TOO_LARGE = [(BLOCK_M + 1, 1, 1), (1, BLOCK_N + 1, 1), (1, 1, BLOCK_K + 1)]
-/*% else %*/
-SHAPES = [
-    (m, n, k)
-    for m, n in ((BLOCK_M, BLOCK_N), (1, 1), (BLOCK_M - 3, BLOCK_N - 5))
-    for k in (1, BLOCK_K, BLOCK_K + 1, 5 * BLOCK_K, 17 * BLOCK_K - 7)
-]
-TOO_LARGE = [(BLOCK_M + 1, 1, 1), (1, BLOCK_N + 1, 1)]
-/*% endif %*/
-/*% else %*/
-SHAPES = [
-    (1, 1, 1),
-    (BLOCK_M, BLOCK_N, BLOCK_K),  # one tile, one k tile
-    (TILE_M, TILE_N, BLOCK_K),
-    (7, BLOCK_N, BLOCK_K),  # below a tile
-    (BLOCK_M, 7, 3 * BLOCK_K),
-    (TILE_M + 1, TILE_N - 1, BLOCK_K + 1),  # tails everywhere
-    (3 * TILE_M - 5, 5 * BLOCK_N + 24, 200),  # odd grids
-    (5 * BLOCK_M, 3 * TILE_N, 129),
-    (2 * TILE_M - 3, 1, 1000),
-    (1, 2 * TILE_N + 13, 1000),
-    (40 * BLOCK_M + 1, 8 * BLOCK_N + 9, 2 * BLOCK_K + 8),  # more tiles than CTAs
-    (3 * BLOCK_M, 111 * BLOCK_N - 3, BLOCK_K),
-    (333, 512, 4321),
-    # k tiles: one short of the ring, the ring, one over, two rings and one, and a tail
-    *((TILE_M, TILE_N, tiles * BLOCK_K) for tiles in (max(1, STAGES - 1), STAGES, STAGES + 1, 2 * STAGES + 1)),
-    (TILE_M + 8, TILE_N + 8, (3 * STAGES + 1) * BLOCK_K - 5),
-]
-TOO_LARGE = []
-/*% endif %*/
+${ part(plan.parts.shapes) }
 
 
 def library():

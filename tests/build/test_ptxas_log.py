@@ -125,4 +125,5 @@ def test_short_names():
     internal = "_ZN37_GLOBAL__N__bdd03cd8_8_scale_cu_scale12scale_kernelEP13__nv_bfloat16i14CUtensorMap_st"
     assert short_name(internal) == "scale_kernel"
     assert short_name("_Z4stepRA32_fmm") == "step"
+    assert short_name("_Z7compare15gemm_step9_argsPy") == "compare", "a parameter's type is not the function"
     assert short_name("plain_c") == "plain_c"

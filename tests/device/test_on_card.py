@@ -10,9 +10,9 @@ from variants import VARIANTS, variant_project
 from kgen.arch import ARCHS
 from kgen.build import build_library
 from kgen.device import card
+from kgen.plan import make_plan
 from kgen.presets import preset, presets
 from kgen.render import render_project
-from kgen.plan import make_plan
 from kgen.spec.base import parse_spec
 from kgen.spec.edit import set_values
 
@@ -23,7 +23,8 @@ ARCH = ARCHS["sm_90a"]
 @pytest.fixture(autouse=True)
 def hopper():
     found = card()
-    assert found is not None and found.compute_capability == ARCH.compute_capability, f"needs a Hopper card; found {found}"
+    assert found is not None, "needs a Hopper card; there is none"
+    assert found.compute_capability == ARCH.compute_capability, f"needs a Hopper card; found {found}"
 
 
 def run_matrix(files: dict[str, str], directory) -> None:

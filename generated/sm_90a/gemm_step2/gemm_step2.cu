@@ -180,9 +180,9 @@ gemm(const Input *__restrict__ a, int64_t lda, const Input *__restrict__ b, int6
 
 #ifndef __CUDACC_RTC__  // the host half; NVRTC compiles only the kernel
 static cudaError_t launch(const gemm_step2_args &args, cudaStream_t stream) {
-  if (!args.a || !args.b || !args.d) return cudaErrorInvalidValue;
-  for (int64_t extent : {args.m, args.n, args.k})
-    if (extent < 1 || extent > 0x7fff0000) return cudaErrorInvalidValue;  // int, and the last tile may reach past it
+  constexpr int64_t MAX_EXTENT = 0x7fff0000;  // coordinates are int, and the last tile may reach past the edge
+  if (!args.a || !args.b || !args.d || args.m < 1 || args.n < 1 || args.k < 1) return cudaErrorInvalidValue;
+  if (args.m > MAX_EXTENT || args.n > MAX_EXTENT || args.k > MAX_EXTENT) return cudaErrorInvalidValue;
   if (args.lda < args.k || args.ldb < args.k || args.ldd < args.n) return cudaErrorInvalidValue;
   if (args.m > BLOCK_M || args.n > BLOCK_N) return cudaErrorInvalidValue;  // one tile, one CTA
   int device = 0, major = 0, minor = 0;

@@ -38,7 +38,7 @@ class Args(ctypes.Structure):
     _fields_ = [(p, ctypes.c_void_p) for p in "abd"] + [(n, ctypes.c_int64) for n in ("m", "n", "k", "lda", "ldb", "ldd")]
 
 
-# (m, n, k): a full tile, parts of one, and every tail.
+# (m, n, k): a full tile and parts of one, over every kind of k.
 SHAPES = [
     (m, n, k)
     for m, n in ((BLOCK_M, BLOCK_N), (1, 1), (BLOCK_M - 3, BLOCK_N - 5))

@@ -38,6 +38,7 @@ class Args(ctypes.Structure):
     _fields_ = [(p, ctypes.c_void_p) for p in "abd"] + [(n, ctypes.c_int64) for n in ("m", "n", "k", "lda", "ldb", "ldd")]
 
 
+# (m, n, k)
 SHAPES = [
     (1, 1, 1),
     (BLOCK_M, BLOCK_N, BLOCK_K),  # one tile, one k tile
@@ -49,8 +50,8 @@ SHAPES = [
     (5 * BLOCK_M, 3 * TILE_N, 129),
     (2 * TILE_M - 3, 1, 1000),
     (1, 2 * TILE_N + 13, 1000),
-    (40 * BLOCK_M + 1, 8 * BLOCK_N + 9, 2 * BLOCK_K + 8),  # more tiles than CTAs
-    (3 * BLOCK_M, 111 * BLOCK_N - 3, BLOCK_K),
+    (20 * BLOCK_M + 1, 7 * BLOCK_N + 9, 2 * BLOCK_K + 8),  # more tiles than CTAs
+    (BLOCK_M, 139 * BLOCK_N - 3, BLOCK_K),
     (333, 512, 4321),
     # k tiles: one short of the ring, the ring, one over, two rings and one, and a tail
     *((TILE_M, TILE_N, tiles * BLOCK_K) for tiles in (max(1, STAGES - 1), STAGES, STAGES + 1, 2 * STAGES + 1)),

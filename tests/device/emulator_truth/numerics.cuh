@@ -14,8 +14,9 @@ inline void numerics(int kind, const char* input, const char* output) {
                               nullptr,               numerics_kernel<F16_F16>, numerics_kernel<E4M3_F16>,
                               numerics_kernel<E5M2_F16>};
     Kernel by_mma_sync[KINDS] = {mma_sync_kernel<F16>, mma_sync_kernel<BF16>, mma_sync_kernel<TF32>,
-                                 mma_sync_kernel<E4M3>, mma_sync_kernel<E5M2>, nullptr, nullptr,
-                                 mma_sync_kernel<F16_F16>};
+                                 mma_sync_kernel<E4M3>, mma_sync_kernel<E5M2>, mma_sync_kernel<MIXED>, nullptr,
+                                 mma_sync_kernel<F16_F16>, mma_sync_kernel<E4M3_F16>,
+                                 mma_sync_kernel<E5M2_F16>};
     bool sync = kind >= MMA_SYNC_KINDS;
     int type = sync ? kind - MMA_SYNC_KINDS : kind;
     Kernel kernel = type < 0 || type >= KINDS ? nullptr : (sync ? by_mma_sync : by_wgmma)[type];

@@ -8,7 +8,7 @@
 // Device waits are bounded; `alarm` ends the process if the device hangs all the same.
 
 #include "numerics.cuh"
-#include "tma.cuh"
+#include "tma_edge.cuh"
 #include "warp.cuh"
 #include "wgmma.cuh"
 
@@ -37,6 +37,13 @@ int main(int argc, char** argv) {
         {"tma_store_clipped", [] { tma_store(24, 6); }},
         {"tma_store_outside", [] { tma_store(40, 10); }},
         {"tma_store_negative", [] { tma_store(-8, -2); }},
+        {"tma_store_negative_c0", [] { tma_store(-8, 0); }},
+        {"tma_store_negative_c1", [] { tma_store(0, -2); }},
+        {"tma_edge_store", tma_edge_store},
+        {"tma_edge_add", tma_edge_add},
+        {"tma_edge_load", tma_edge_load},
+        {"tma_unaligned_store", tma_unaligned_store},
+        {"map_rules", map_rules},
         {"mbarrier_parity", mbarrier_parity},
         {"matrix_moves", matrix_moves},
         {"elect", elect},

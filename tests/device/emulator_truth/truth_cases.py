@@ -20,7 +20,7 @@ KINDS = {
 }
 # The same for mma.sync, which takes the same operands.
 MMA_SYNC = 16
-KINDS |= {MMA_SYNC + kind: KINDS[kind] for kind in (0, 1, 2, 3, 4, 7)}
+KINDS |= {MMA_SYNC + kind: KINDS[kind] for kind in KINDS}
 
 # bits, fraction bits, bias, ignored low bits
 _LAYOUT = {
@@ -76,6 +76,14 @@ def _case(case: str, rng, fa, fb, fd, k):
     if case == "signed zeros":  # every product is a zero
         one_zero = _stored(rng.integers(0, 2, a) << (_LAYOUT[fa][0] - 1), fa)
         return one_zero, _near(rng, fb, b, -2, 2), _near(rng, fd, c, 0, 0, 1.0)
+    if case == "subnormal factors":  # the largest term has one: its exponent decides where the others are cut
+        high = min(15 - _least(fa), _LAYOUT[fb][2])
+        low = _least(fa) + high
+        return (
+            _near(rng, fa, a, _least(fa) - 1, _least(fa), 0.0),
+            _near(rng, fb, b, high - 28, high),
+            _near(rng, fd, c, low - 20, low - 5, 0.5),
+        )
     return _any(rng, fa, a), _any(rng, fb, b), _any(rng, fd, c)  # "any bits"
 
 
@@ -87,6 +95,7 @@ CASES = (
     "below the range",
     "signed zeros",
     "any bits",
+    "subnormal factors",
 )
 
 

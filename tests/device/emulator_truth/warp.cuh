@@ -134,7 +134,7 @@ inline void elect() {
 
 // Per CTA: rank, address of the static and of the dynamic shared memory, mapa of the former for ranks 0..3,
 // getctarank of those, and who wrote through an address put together by hand.
-constexpr int CLUSTER_WORDS = 12;
+constexpr int CLUSTER_WORDS = 13;
 __global__ void __cluster_dims__(4, 1, 1) cluster_kernel(uint32_t* out) {
     extern __shared__ uint8_t dynamic[];
     __shared__ uint32_t cell;
@@ -151,7 +151,8 @@ __global__ void __cluster_dims__(4, 1, 1) cluster_kernel(uint32_t* out) {
         o[7 + r] = back;
     }
     cluster_sync();
-    uint32_t by_hand = ((rank + 1) % 4) << 24 | own;
+    uint32_t by_hand = ((rank + 1) % 4) << 24 | (own & 0xFFFFFF);  // the own address has a rank already
+    o[12] = by_hand;
     asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(by_hand), "r"(rank) : "memory");
     cluster_sync();
     o[11] = cell;
@@ -164,8 +165,9 @@ inline void cluster_addresses() {
     for (int r = 0; r < 4; ++r) {
         uint32_t* o = got.data() + r * CLUSTER_WORDS;
         printf("{\"experiment\": \"cluster\", \"rank\": %u, \"static_address\": %u, \"dynamic_address\": %u, "
-               "\"mapa\": [%u, %u, %u, %u], \"getctarank\": [%u, %u, %u, %u], \"written_by\": %u}\n",
-               o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7], o[8], o[9], o[10], o[11]);
+               "\"mapa\": [%u, %u, %u, %u], \"getctarank\": [%u, %u, %u, %u], \"written_by\": %u, "
+               "\"wrote_to\": %u}\n",
+               o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7], o[8], o[9], o[10], o[11], o[12]);
     }
 }
 

@@ -225,7 +225,7 @@ def test_legality_of_majorness():
 
 def test_what_is_not_established_is_refused():
     with pytest.raises(DescriptorError, match="base offset 3"):
-        element_addresses(MatrixDescriptor("sm_90", 0, 0, 1024, Swizzle.B128, 3), 8, 16, 2)
+        element_addresses(MatrixDescriptor("sm_100", 0, 0, 1024, Swizzle.B128, 3), 8, 16, 2)
     # Without a swizzle there is no pattern to shift.
     element_addresses(MatrixDescriptor("sm_90", 0, 128, 256, Swizzle.NONE, 3), 8, 16, 2)
     with pytest.raises(DescriptorError, match="sm_103a"):
@@ -275,3 +275,13 @@ def test_read_padded(bits, major):
         whole = sum(int(c) << bits * i for i, c in enumerate(group))
         memory[start : start + 16] = list(whole.to_bytes(16, "little"))
     assert np.array_equal(read_operand(memory, d, 32, 32, bits, major, padded=True), codes)
+
+
+@pytest.mark.parametrize("mode", [Swizzle.B128, Swizzle.B64, Swizzle.B32])
+def test_a_base_offset_takes_the_phase_of_the_start_away(mode):
+    # PTX ISA, "Matrix descriptor": base offset = (pattern start >> 7) & 7.
+    # wgmma then sees an aligned pattern.
+    aligned = element_addresses(MatrixDescriptor("sm_90", 1024, 0, 8 * mode.span, mode), 64, 16, 2)
+    for rows in range(8):
+        moved = MatrixDescriptor("sm_90", 1024 + 128 * rows, 0, 8 * mode.span, mode, rows)
+        assert np.array_equal(element_addresses(moved, 64, 16, 2), aligned + 128 * rows)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kgen.emulator.mma import Scales, mma
 from kgen.errors import EmulatorError
 
-from .slow_mma import LAYOUT, align_and_add, power, slow_mma, split, to_f32
+from .slow_mma import LAYOUT, align_and_add, power, slow_mma, slow_mma_sync_fp8, split, to_f32
 
 
 def same(got, want):
@@ -31,6 +31,12 @@ ids = [f"{u}-{x}-{y}" for u, x, y, _ in CASES]
 
 def model_of(unit, fa):
     return (13, 13) if unit == "wgmma" and fa in ("e4m3", "e5m2") else (25, 23)
+
+
+def slow(unit, a, b, c, fa, fb, d):
+    if unit == "mma.sync" and fa in ("e4m3", "e5m2"):
+        return slow_mma_sync_fp8(a, b, c, fa, fb, d)
+    return slow_mma(a, b, c, fa, fb, d, *model_of(unit, fa))
 
 
 def any_codes(rng, name, shape):
@@ -67,8 +73,7 @@ def test_exact_agrees_with_fractions(unit, fa, fb, k, d, codes):
     rng = np.random.default_rng(list(f"{unit}{fa}{fb}{d}".encode()))
     a, b, c = codes(rng, fa, (12, k)), codes(rng, fb, (10, k)), codes(rng, d, (12, 10))
     c[0] = 0
-    f, f32_fraction = model_of(unit, fa)
-    same(mma(a, b, c, fa, fb, d, unit=unit), slow_mma(a, b, c, fa, fb, d, f, f32_fraction))
+    same(mma(a, b, c, fa, fb, d, unit=unit), slow(unit, a, b, c, fa, fb, d))
 
 
 @settings(max_examples=150, deadline=None)
@@ -90,8 +95,7 @@ def test_exact_agrees_with_fractions_on_adversarial_exponents(data):
         return values.astype({8: np.uint8, 16: np.uint16, 32: np.uint32}[max(8, bits + skip)])
 
     a, b, c = codes(fa, k)[None], codes(fb, k)[None], codes(d, 1)[None]
-    f, f32_fraction = model_of(unit, fa)
-    same(mma(a, b, c, fa, fb, d, unit=unit), slow_mma(a, b, c, fa, fb, d, f, f32_fraction))
+    same(mma(a, b, c, fa, fb, d, unit=unit), slow(unit, a, b, c, fa, fb, d))
 
 
 def f32(x):
@@ -145,13 +149,25 @@ def test_products_are_not_renormalised_before_alignment():
     assert one_dot([(2.0, 1.125), (-2.0, 1.125), (2.0**-12, 2.0**-13)], 0.0) == 0.0
 
 
-def test_terms_below_the_exponent_of_a_zero_accumulator():
-    # Eight products of 2^-152 would make the smallest subnormal, but align to 2^-126: each is cut at 2^-151.
+def test_terms_below_the_exponent_floor():
+    # Measured on Hopper: nothing aligns below 2^-133, so each product is cut at 2^-158. 255 * 2^-157 lacks
+    # 2^-157 of the smallest subnormal: two products of 2^-158 give it, four of 2^-159 are each cut away.
     a, b = np.zeros((1, 16), np.uint16), np.zeros((1, 16), np.uint16)
-    a[0, :8], b[0, :8] = (127 - 76) << 7, (127 - 76) << 7
+    a[0, 0], b[0, 0] = (127 - 75) << 7 | 0x7F, (127 - 75) << 7  # 255 * 2^-7 * 2^-150
     assert int(mma(a, b, None, "bf16", "bf16", "f32")[0, 0]) == 0
-    b[0, :8] = (127 - 75) << 7  # 2^-151 is kept
-    assert int(mma(a, b, None, "bf16", "bf16", "f32")[0, 0]) == 2
+    a[0, 1:3], b[0, 1:3] = (127 - 79) << 7, (127 - 79) << 7
+    assert int(mma(a, b, None, "bf16", "bf16", "f32")[0, 0]) == 1
+    a[0, 1:5], b[0, 1:5] = (127 - 80) << 7, (127 - 79) << 7
+    assert int(mma(a, b, None, "bf16", "bf16", "f32")[0, 0]) == 0
+
+
+def test_fp8_mma_sync_adds_c_last_and_to_nearest():
+    # c = 2^24 with products 1, 1, 1: a fused sum makes 2^24 + 2; adding 3 to nearest gives 2^24 + 4.
+    a, b = np.zeros((1, 32), np.uint8), np.zeros((1, 32), np.uint8)
+    a[0, :3], b[0, :3] = 0x38, 0x38
+    c = f32([[2.0**24]])
+    assert float(mma(a, b, c, "e4m3", "e4m3", "f32", unit="mma.sync").view(np.float32)[0, 0]) == 2.0**24 + 4
+    assert float(mma(a, b, c, "e4m3", "e4m3", "f32", unit="tcgen05").view(np.float32)[0, 0]) == 2.0**24 + 2
 
 
 def test_crafted_truncation_f35():
@@ -197,6 +213,12 @@ def test_zeros():
     zero, minus = np.zeros((1, 16), np.uint16), np.full((1, 16), 0x8000, np.uint16)
     assert int(mma(minus, zero, np.uint32([[0x80000000]]), "f16", "f16", "f32")[0, 0]) == 0
     assert int(mma(zero, zero, np.uint16([[0x8000]]), "f16", "f16", "f16")[0, 0]) == 0
+    # A negative sum that underflows is +0 too (measured on Hopper).
+    small, minus_small = zero.copy(), zero.copy()
+    small[0, 0], minus_small[0, 0] = 0x0001, 0x8001
+    assert int(mma(minus_small, small, None, "f16", "f16", "f16")[0, 0]) == 0
+    small[0, 0], minus_small[0, 0] = (127 - 80) << 7, 0x8000 | (127 - 75) << 7
+    assert int(mma(minus_small, small, None, "bf16", "bf16", "f32")[0, 0]) == 0
 
 
 def test_negation_and_c_scaling():

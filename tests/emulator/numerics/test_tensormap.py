@@ -16,6 +16,7 @@ from kgen.emulator.tensormap import (
     OobFill,
     TensorMap,
     TensorMapError,
+    TensorStoreOverhang,
     encode_im2col,
     encode_tiled,
 )
@@ -160,7 +161,11 @@ def test_a_tail_reads_zero_and_counts_full_bytes():
     assert b.fill.tolist() == [0, 0]
 
 
-@pytest.mark.parametrize(("dtype", "expected"), [(6, 0x7FFF), (9, 0x7FFF), (7, 0x7FFFFFFF), (11, 0x7FFFFFFF)])
+# Measured on Hopper: one 16-bit pattern, repeated.
+NAN_FILLS = [(6, 0x7FF7), (9, 0x7FF7), (7, 0x7FF77FF7), (11, 0x7FF77FF7), (8, 0x7FF77FF77FF77FF7)]
+
+
+@pytest.mark.parametrize(("dtype", "expected"), NAN_FILLS)
 def test_nan_fill(dtype, expected):
     fill = make(dtype=dtype, box=(16, 8), oob_fill=1).box((0, 0)).fill
     assert int.from_bytes(fill.tobytes(), "little") == expected
@@ -202,6 +207,37 @@ def test_stores_clip_but_do_not_start_outside():
         m.store_box((-8, 0))
     with pytest.raises(EmulatorError, match="only be loaded"):
         make(dtype=14, dim=(256, 64), strides=(256,), box=(128, 4)).store_box((0, 0))
+
+
+def test_stores_write_whole_16_byte_chunks():
+    # Measured on Hopper: a row of 72 bytes ends 8 bytes into a chunk, and the store writes 80.
+    m = make(dim=(36, 10), strides=(96,), box=(64, 4), swizzle=3)
+    with pytest.raises(TensorStoreOverhang, match=r"globalDim\[0\] is 72 bytes.*writes 32 bytes past it"):
+        m.store_box((0, 2))
+    written = m.store_box((0, 8), allow_overhang=True).inside.reshape(4, 64)
+    assert written.sum(1).tolist() == [40, 40, 0, 0] and written[:2, :40].all()
+    # A load of the same box is exact; a box that ends before the edge or begins behind it is as before.
+    assert m.box((0, 8)).inside.reshape(4, 64).sum(1).tolist() == [36, 36, 0, 0]
+    narrow = make(dim=(36, 10), strides=(96,), box=(32, 4))
+    assert narrow.store_box((0, 0)).inside.all()
+    assert not narrow.store_box((40, 0)).inside.any()
+    assert not narrow.store_box((0, 10)).inside.any()
+    for dtype, dim, whole in ((0, 37, 48), (7, 9, 12), (13, 34, 64)):
+        edge = make(dtype=dtype, dim=(dim, 2), strides=(96,), box=(64, 1))
+        inside = edge.store_box((0, 0), allow_overhang=True).inside
+        assert inside.sum() * (2 if dtype == 13 else 1) == whole
+
+
+def test_hopper_has_no_larger_atoms_and_no_narrow_types():
+    for mode in range(7):
+        make(swizzle=mode, box=(16, 4))
+        if mode < 4:
+            make(swizzle=mode, box=(16, 4), arch="sm_90")
+            continue
+        with pytest.raises(TensorMapError, match=r"swizzle: 128B.*does not exist on sm_90"):
+            make(swizzle=mode, box=(16, 4), arch="sm_90")
+    with pytest.raises(TensorMapError, match="tensorDataType: U4X16_ALIGN8B does not exist"):
+        make(dtype=13, arch="sm_90")
 
 
 STARTS = [(0, 16, 8), (9, -8, 4), (7, 4, 2), (8, 2, 1), (13, 32, 16)]
@@ -257,6 +293,11 @@ def test_loaded_words_convert_only_the_types_that_say_so():
     words = [0x3F800FFF, 0x3F801000, 0x3F803000, 0x00000001, 0x80400000, 0x7F800000, 0x7FC00001]
     words = np.array(words, np.uint32)
     assert loaded_words("FLOAT32", words).tolist() == words.tolist()
-    flushed = loaded_words("FLOAT32_FTZ", words).tolist()
-    assert flushed == [*words[:3].tolist(), 0, 0x80000000, 0x7F800000, 0x7FC00001]
-    assert loaded_words("TFLOAT32", words)[:3].tolist() == [0x3F800000, 0x3F800000, 0x3F804000]
+    # Measured on Hopper: loads do not flush, round to nearest even, and know one NaN.
+    for name in ("FLOAT32", "FLOAT32_FTZ"):
+        assert loaded_words(name, words).tolist() == words.tolist()
+    for name in ("TFLOAT32", "TFLOAT32_FTZ"):
+        got = loaded_words(name, words).tolist()
+        assert got == [0x3F800000, 0x3F800000, 0x3F804000, 0, 0x80400000, 0x7F800000, 0x7FFFE000]
+        top = np.array([0x007FFFFF, 0x7F7FEFFF, 0xFF7FF000, 0xFFC12345], np.uint32)
+        assert loaded_words(name, top).tolist() == [0x00800000, 0x7F7FE000, 0xFF800000, 0x7FFFE000]

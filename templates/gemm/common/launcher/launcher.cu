@@ -3,9 +3,9 @@ ${ part("gemm/common/launcher/encode.cu") }
 
 /*% endif %*/
 static cudaError_t launch(const ${ plan.name }_args &args, cudaStream_t stream) {
-  if (!args.a || !args.b || !args.d) return cudaErrorInvalidValue;
-  for (int64_t extent : {args.m, args.n, args.k})
-    if (extent < 1 || extent > 0x7fff0000) return cudaErrorInvalidValue;  // int, and the last tile may reach past it
+  constexpr int64_t MAX_EXTENT = 0x7fff0000;  // coordinates are int, and the last tile may reach past the edge
+  if (!args.a || !args.b || !args.d || args.m < 1 || args.n < 1 || args.k < 1) return cudaErrorInvalidValue;
+  if (args.m > MAX_EXTENT || args.n > MAX_EXTENT || args.k > MAX_EXTENT) return cudaErrorInvalidValue;
   if (args.lda < args.k || args.ldb < args.k || args.ldd < args.n) return cudaErrorInvalidValue;
 /*% if "limit" in plan.parts %*/
   ${ part(plan.parts.limit, depth=1) }

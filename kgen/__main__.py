@@ -1,0 +1,5 @@
+"""`python -m kgen`."""
+
+from kgen.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""The commands, thin: they ask the library and say what it answered."""

@@ -1,0 +1,103 @@
+"""What the hardware cannot do, each with the arithmetic and the nearest way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kgen.errors import Refusal
+from kgen.plan.gemm_sm90a.geometry import SWIZZLE_BYTES, WARPGROUP, Geometry
+from kgen.plan.gemm_sm90a.memory import smem_map
+from kgen.plan.resources import SmemMap
+
+# Registers a consumer needs beside its accumulators: addresses, descriptors, loop state (seen in ptxas reports).
+REGISTER_OVERHEAD = 32
+# ptxas refuses a wgmma whose accumulators and addresses exceed the registers at launch (C7602: 128 want 154).
+WGMMA_OVERHEAD = 26
+MAX_BOX = 256  # rows of a TMA box (cuTensorMapEncodeTiled, boxDim)
+
+
+def shape_limits(g: Geometry) -> Iterator[Refusal]:
+    """Boxes and slices that the TMA engine cannot move."""
+    if g.tma and g.block_m > MAX_BOX:
+        yield Refusal(
+            "tile.m",
+            f"{g.consumers} consumers x {g.spec.tile.m} rows = {g.block_m} rows of A in one TMA box; "
+            f"a box has at most {MAX_BOX}",
+            f"set tile.m: {MAX_BOX // g.consumers // 64 * 64}",
+        )
+    if g.staged and g.block_n % g.store_columns:
+        down = g.block_n // g.store_columns * g.store_columns
+        up = down + g.store_columns
+        near = [str(n) for n in (down, up) if 0 < n <= MAX_BOX]
+        yield Refusal(
+            "tile.n",
+            f"{g.block_n} columns of {g.output.name} are no whole number of {SWIZZLE_BYTES}-byte store boxes "
+            f"of {g.store_columns} columns",
+            f"set tile.n: {' or '.join(near)}, or epilogue.store: direct",
+        )
+    rows, operand, field = (g.block_n, "B", "tile.n") if g.share_b else (g.block_m, "A", "tile.m")
+    if g.cluster > 1 and rows % (8 * g.cluster):
+        step = 8 * g.cluster
+        yield Refusal(
+            field,
+            f"{rows} rows of {operand} split over {g.cluster} CTAs leave slices that are no whole 8-row "
+            "swizzle pattern",
+            f"nearest: {max(step, rows // step * step)}",
+        )
+
+
+def register_limits(g: Geometry) -> Iterator[Refusal]:
+    """Accumulators that do not fit a thread, splits that exceed what the CTA launched with."""
+    accumulators = g.spec.tile.m // 64 * g.spec.tile.n // 2
+    need = accumulators + REGISTER_OVERHEAD
+    split = g.spec.warps.registers
+    have, whose = g.launch_registers, "warps.consumers"
+    if split:
+        total = WARPGROUP * (split.producer + g.consumers * split.consumer)
+        pool = g.threads * g.launch_registers
+        have, whose = split.consumer, "warps.registers.consumer"
+        if total > pool:
+            fit = (pool // WARPGROUP - split.producer) // g.consumers // 8 * 8
+            yield Refusal(
+                "warps.registers",
+                f"{WARPGROUP} x ({split.producer} + {g.consumers} x {split.consumer}) = {total} registers; "
+                f"{g.threads} threads launch with {pool}",
+                f"set consumer: {fit}" if fit >= need else "take fewer consumers or a smaller tile",
+            )
+    floor = g.spec.tile.n // 2 + WGMMA_OVERHEAD
+    if split and floor > g.launch_registers:
+        fit = (g.launch_registers - WGMMA_OVERHEAD) * 2 // 64 * 64
+        yield Refusal(
+            "tile.n",
+            f"one wgmma of {g.spec.tile.n} columns names {g.spec.tile.n // 2} registers and ptxas wants "
+            f"{floor} at launch, before setmaxnreg; {g.threads} threads x {g.spec.schedule.ctas_per_sm} CTAs "
+            f"launch with {g.launch_registers}",
+            f"set tile.n: {fit}, or fewer consumers or CTAs per SM",
+        )
+    elif need > min(have, g.arch.max_registers_per_thread + 1):
+        fit = max(8, (min(have, 255) - REGISTER_OVERHEAD) * 2 // (g.spec.tile.m // 64) // 64 * 64)
+        yield Refusal(
+            "tile.n",
+            f"a {g.spec.tile.m}x{g.spec.tile.n} accumulator takes {accumulators} registers per thread and "
+            f"about {REGISTER_OVERHEAD} more are needed; {whose} leaves {have}",
+            f"set tile.n: {fit}, or tile.m: 64",
+        )
+
+
+def smem_limits(g: Geometry, smem: SmemMap) -> Iterator[Refusal]:
+    """More shared memory than a CTA may have, or than as many CTAs as asked for may have together."""
+    per_sm = g.arch.smem_per_sm // g.spec.schedule.ctas_per_sm - g.arch.smem_reserved_per_cta
+    room = min(g.arch.smem_per_cta, per_sm)
+    if smem.bytes <= room:
+        return
+    fits = max((s for s in range(1, g.stages) if smem_map(g, s).bytes <= room), default=0)
+    who = f"{g.arch.name} has {room:,} B"
+    if g.spec.schedule.ctas_per_sm > 1:
+        who += f" for each of {g.spec.schedule.ctas_per_sm} CTAs per SM"
+    one = g.stage_bytes
+    yield Refusal(
+        "pipeline.stages",
+        f"{g.stages} stages x {one:,} B + {smem.bytes - g.stages * one:,} B of staging and barriers = "
+        f"{smem.bytes:,} B of shared memory; {who}",
+        f"at most {fits} fit" if fits else "no stage fits: take a smaller tile or fewer CTAs per SM",
+    )
