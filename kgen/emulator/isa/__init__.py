@@ -1,7 +1,9 @@
 """The instructions, one file per family. Importing this fills the registry."""
 
 from kgen.emulator.isa import (  # noqa: F401
+    atomics,
     bits,
+    cluster,
     compare,
     control,
     convert,
@@ -9,7 +11,7 @@ from kgen.emulator.isa import (  # noqa: F401
     half,
     integer,
     loads,
-    atomics,
+    matrix,
     moves,
     warpwide,
 )

@@ -54,7 +54,7 @@ def setp(b, inst, mods):
     else:
         d = b.dst(d, "pred")
     if not rest and second is None and convert is None and not ftz and d is not None:
-        return apply(test, d, x, y)
+        return apply(test, d, x, y) if isinstance(test, np.ufunc) else through(test, d, x, y)
     carried, negated = (b.src(rest[0], "pred"), isinstance(rest[0], Reg) and rest[0].negated) if rest else (None, False)
     merge = _BOOL[combine] if combine else None
 
