@@ -34,6 +34,16 @@ def views(data: np.ndarray) -> dict[int, np.ndarray]:
     return {n: data.view(t) for n, t in _UNSIGNED.items()}
 
 
+def rows(data: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
+    """Views by (element bytes, count): [n] for one element, [n, count] for vectors of up to 16 bytes."""
+    found = {}
+    for size, view in views(data).items():
+        for count in (1, 2, 4, 8):
+            if size * count <= 16:
+                found[size, count] = view if count == 1 else view.reshape(-1, count)
+    return found
+
+
 @dataclass(frozen=True)
 class Buffer:
     """Addresses start..end-1 (bytes) of a named piece of global memory."""
@@ -72,7 +82,7 @@ class GlobalMemory:
         self.bytes = np.zeros(-(-(self._end - self.base) // 16) * 16, np.uint8)
         for buffer, raw in self._pending:
             self.bytes[buffer.start - self.base : buffer.end - self.base] = raw
-        self.views = views(self.bytes)
+        self.views, self.rows = views(self.bytes), rows(self.bytes)
         self._last = self.buffers[0] if self.buffers else Buffer("", 0, 0)
 
     def find(self, address: int) -> Buffer | None:
@@ -132,5 +142,9 @@ class SharedMemory:
         self.bytes = np.zeros(total, np.uint8)
         self.init = np.zeros(total, bool)
         self.base = rank << RANK_SHIFT
-        self.views = views(self.bytes)
-        self.init_views = views(self.init.view(np.uint8))
+        self.views, self.rows = views(self.bytes), rows(self.bytes)
+        flags = self.init.view(np.uint8)
+        self.init_views = views(flags)
+        self.init_words = {**self.init_views, 16: self.init_views[8].reshape(-1, 2)}
+        self.init_rows = {n: self.init if n == 1 else self.init.reshape(-1, n) for n in (1, 2, 4, 8, 16)}
+        self.guarded = False  # True: a check wants to see every generic access

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kgen.emulator.access import check_alignment, places
-from kgen.emulator.operands import Vector
+from kgen.emulator.operands import Reg, Symbol, Vector
 from kgen.emulator.program import dtype_of
 from kgen.emulator.registry import op
 from kgen.errors import EmulatorError
@@ -58,7 +58,7 @@ def ld(b, inst, mods):
     total_shift = total.bit_length() - 1
     what = inst.name
 
-    def fn(w, m):
+    def slow(w, m):
         a = address(w)
         if m is not True:
             a = a[m]
@@ -93,6 +93,100 @@ def ld(b, inst, mods):
             if slot is not None:
                 v[slot][lanes] = column
 
+    if quad or total > 16:
+        return slow
+    if space in ("shared", "shared::cta") and (near := shared_index(b, source)):
+        return _fast_shared_load(near, slots, dtype, count, slow)
+    if space == "global":
+        return _fast_global_load(address, slots, dtype, count, what, slow)
+    return slow
+
+
+def shared_index(b, x):
+    """fn(w) -> byte offsets in the CTA's own memory of a [base+offset] operand, wrapping below zero; or None."""
+    base = x.base
+    if isinstance(base, Reg) and b.register(base)[0] == 4:
+        slot, offset = b.src(base, "u32"), x.offset
+
+        def fn(w):
+            return w.v[slot] + np.uint32(offset - w.cta.shared.base & 0xFFFFFFFF)
+
+        return fn
+    if isinstance(base, Symbol) and b.space_of(base) == "shared":
+        at = np.full(32, b.addresses[base.name][1] + base.offset + x.offset, np.uint32)
+        return lambda w: at
+    return None
+
+
+def _fast_shared_load(near, slots, dtype, count, slow):
+    """Loads from the CTA's own memory; whatever is unusual (the index error of numpy included) goes to `slow`."""
+    size = dtype.itemsize
+    total = size * count
+    shift, mask = np.uint32(total.bit_length() - 1), total - 1
+    ones = 0x0101010101010101 & (1 << 8 * min(total, 8)) - 1  # one byte per initialised byte
+
+    def fn(w, m):
+        index = near(w)
+        if m is not True:
+            index = index[m]
+        memory = w.cta.shared
+        at = index >> shift
+        try:
+            ok = memory.init_words[total][at]
+            rows = memory.rows[size, count][at]
+        except IndexError:
+            return slow(w, m)
+        if int(_or(index)) & mask or int(_and(ok, axis=None)) != ones or memory.guarded:
+            return slow(w, m)
+        v = w.v
+        if count == 1:
+            slot = slots[0]
+            if slot is not None:
+                if m is True:
+                    np.copyto(v[slot], rows.view(dtype), casting="unsafe")
+                else:
+                    v[slot][m] = rows.view(dtype)
+            return None
+        columns = rows.view(dtype)
+        for j, slot in enumerate(slots):
+            if slot is not None:
+                if m is True:
+                    np.copyto(v[slot], columns[:, j], casting="unsafe")
+                else:
+                    v[slot][m] = columns[:, j]
+        return None
+
+    return fn
+
+
+_or = np.bitwise_or.reduce
+_and = np.bitwise_and.reduce
+
+
+def _fast_global_load(address, slots, dtype, count, what, slow):
+    size = dtype.itemsize
+    total = size * count
+    shift, mask = total.bit_length() - 1, total - 1
+
+    def fn(w, m):
+        a = address(w)
+        if m is not True:
+            a = a[m]
+        if int(_or(a)) & mask:
+            return slow(w, m)
+        memory = w.machine.memory
+        rows = memory.rows[size, count][memory.indices(a, total, what) >> shift]
+        v = w.v
+        columns = rows.view(dtype)
+        for j, slot in enumerate(slots):
+            if slot is not None:
+                column = columns if count == 1 else columns[:, j]
+                if m is True:
+                    np.copyto(v[slot], column, casting="unsafe")
+                else:
+                    v[slot][m] = column
+        return None
+
     return fn
 
 
@@ -117,7 +211,7 @@ def st(b, inst, mods):
     what = inst.name
     steps = np.arange(count)
 
-    def fn(w, m):
+    def slow(w, m):
         v = w.v
         a = address(w)
         if m is not True:
@@ -145,5 +239,65 @@ def st(b, inst, mods):
                 view[(index >> shift)[:, None] + steps] = data[select]
             if name != "local":
                 w.machine.progress += 1
+
+    if quad or total > 16:
+        return slow
+    if space in ("shared", "shared::cta") and (near := shared_index(b, target)):
+        return _fast_shared_store(near, slots, unsigned, count, slow)
+    if space == "global":
+        return _fast_global_store(address, slots, unsigned, count, what, slow)
+    return slow
+
+
+def _gather(v, slots, m, unsigned, count):
+    """The rows to store: [lanes] or [lanes, count]."""
+    if count == 1:
+        row = v[slots[0]]
+        return (row if m is True else row[m]).view(unsigned) if row.flags.c_contiguous else (row if m is True else row[m])
+    data = np.empty((32, count), unsigned)
+    for j, slot in enumerate(slots):
+        data[:, j] = v[slot].view(unsigned)
+    return data if m is True else data[m]
+
+
+def _fast_shared_store(near, slots, unsigned, count, slow):
+    size = unsigned.itemsize
+    total = size * count
+    shift, mask = np.uint32(total.bit_length() - 1), total - 1
+
+    def fn(w, m):
+        index = near(w)
+        if m is not True:
+            index = index[m]
+        memory = w.cta.shared
+        if int(_or(index)) & mask or memory.guarded or not 1024 <= int(_min(index)) or int(_max(index)) + total > memory.size:
+            return slow(w, m)
+        at = index >> shift
+        memory.init_rows[total][at] = True
+        memory.rows[size, count][at] = _gather(w.v, slots, m, unsigned, count)
+        w.machine.progress += 1
+        return None
+
+    return fn
+
+
+_min, _max = np.minimum.reduce, np.maximum.reduce
+
+
+def _fast_global_store(address, slots, unsigned, count, what, slow):
+    size = unsigned.itemsize
+    total = size * count
+    shift, mask = total.bit_length() - 1, total - 1
+
+    def fn(w, m):
+        a = address(w)
+        if m is not True:
+            a = a[m]
+        if int(_or(a)) & mask:
+            return slow(w, m)
+        memory = w.machine.memory
+        memory.rows[size, count][memory.indices(a, total, what, True) >> shift] = _gather(w.v, slots, m, unsigned, count)
+        w.machine.progress += 1
+        return None
 
     return fn
