@@ -72,7 +72,7 @@ class Device:
                 at = address - memory.base
                 raw = array.reshape(-1).view(np.uint8)
                 raw[:] = memory.bytes[at : at + raw.size]
-        return Result(machine.instructions, machine.checks.messages, machine)
+        return Result(machine.instructions, [str(f) for f in machine.monitor.warnings], machine)
 
 
 def launch(

@@ -6,14 +6,17 @@ import random
 
 import numpy as np
 
-from kgen.emulator.checks import Checks
+from kgen.emulator.checks import make_monitor
 from kgen.emulator.isa.control import NamedBarrier
+from kgen.emulator.mbarrier import BarrierTable
 from kgen.emulator.memory import SharedMemory
+from kgen.emulator.order import Meeting, Order
 from kgen.emulator.warp import Warp
 from kgen.errors import EmulatorError
 
 __all__ = ["Cta", "DeadlockError", "Machine"]
 
+_LIMITS = 3  # time limits of try_wait that pass while nothing changes
 _PATIENCE = 64  # rounds without any change of state before loops are watched
 
 
@@ -28,6 +31,7 @@ class Cluster:
         self.number, self.ctas = number, []
         self.generation = 0
         self.arrived: dict[str, int] = {}  # warp -> its lanes that arrived in this generation
+        self.order, self.meeting = Order(), Meeting()
 
     def complete(self) -> None:
         """Opens the barrier if every live thread of the cluster has arrived."""
@@ -39,6 +43,7 @@ class Cluster:
                     return
         self.arrived = {}
         self.generation += 1
+        self.meeting.complete()
 
 
 class Cta:
@@ -50,6 +55,8 @@ class Cta:
         threads = int(np.prod(self.block))
         self.round_threads = -(-threads // 32) * 32
         self.shared = SharedMemory(machine.shared_bytes, rank)
+        self.shared.cta = self
+        self.table = BarrierTable(self.shared, machine.monitor, cluster.order)
         self.barriers = [NamedBarrier() for _ in range(16)]
         self.name = f"CTA ({', '.join(map(str, index))})"
         self.ended = False
@@ -60,6 +67,7 @@ class Cta:
         self.cluster.complete()
         if all(w.done for w in self.warps):
             self.ended = True
+            self.table.exit()
             self.machine.cta_ended(self)
 
 
@@ -73,14 +81,20 @@ class Machine:
         self.shared_bytes = program.shared_dynamic_at - 1024 + dynamic_shared
         self.memory = program.memory
         self.random = random.Random(seed)
-        self.checks = Checks(warn)
+        self.monitor = make_monitor(warn, self.locate)
+        self.running: Warp | None = None
         self.progress = 0
         self.time = 0
         self.resident: list[Cta] = []
         self.instructions = 0
         self.units: list = []  # asynchronous units: each has pending() and step(random)
         self.waiting = self._clusters()
+        self.expired_at = [-1, 0]
         self.trace = None
+
+    def locate(self) -> str:
+        """The instruction being executed, for messages; nothing when an asynchronous unit acts."""
+        return self.running.place() if self.running is not None else ""
 
     # -- grid --------------------------------------------------------------------------------------------
     def _clusters(self) -> list[tuple[int, list[tuple[int, int, int]]]]:
@@ -142,7 +156,7 @@ class Machine:
                 if busy and (not ran or self.random.random() < 0.25):
                     self.random.choice([u for u in self.units if u.pending()]).step(self.random)
                     continue
-                if not ran and self.resident and not self._movable():
+                if not ran and self.resident and not self._movable() and not self._expire():
                     raise DeadlockError(self._deadlock("no warp can move"))
                 if self.progress != last:
                     last, still = self.progress, 0
@@ -163,14 +177,31 @@ class Machine:
             for unit in self.units:
                 unit.finish()
 
+    def _expire(self) -> bool:
+        """Lets blocked try_waits return false, as their time limit would; a few times without any progress."""
+        if self.progress != self.expired_at[0]:
+            self.expired_at = [self.progress, 0]
+        self.expired_at[1] += 1
+        if self.expired_at[1] > _LIMITS:
+            return False
+        found = False
+        for cta in self.resident:
+            for w in cta.warps:
+                for g in w.groups:
+                    if g.wait is not None and g.wait[0] == "retry":
+                        g.wait[1].expired = found = True
+                        w.expired[g.pc] = True
+        return found
+
     def _round(self) -> int:
         warps = [w for c in self.resident for w in c.warps if not w.done]
         self.random.shuffle(warps)
         ran = 0
         for w in warps:
             if not w.spinning:
-                n = w.run(self.random.randint(48, 400))
-                ran += n
+                self.running = w
+                ran += w.run(self.random.randint(48, 400))
+        self.running = None
         self.instructions += ran
         return ran
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kgen.emulator.monitor import CheckFailure
 from kgen.errors import EmulatorError
 
 __all__ = ["EXIT", "RETRY", "SPLIT", "SYNC", "WAIT", "YIELD", "Group", "Warp", "bitmask", "lanes_of"]
@@ -70,6 +71,9 @@ class Warp:
         self.quads = np.zeros((program.quads, 32, 2), np.uint64)
         self.local = np.zeros((32, program.local_size), np.uint8)
         self.local_views = {n: self.local.reshape(-1).view(t) for n, t in _LOCAL.items()}
+        self.expired: dict[int, bool] = {}  # try_waits whose time limit has passed
+        self.at = 0
+        self.actor = cta.cluster.order.actor(self.name)
         self.v = program.rows(self)
 
     @property
@@ -157,6 +161,7 @@ class Warp:
         limit = min((g.pc for g in self.groups if g is not group and g.pc > pc), default=-1) if others else -1
         try:
             while left > 0:
+                self.at = pc
                 result = code[pc](self, mask)
                 left -= 1
                 if result is None:
@@ -236,16 +241,20 @@ class Warp:
 
     def located(self, error: EmulatorError, pc: int) -> EmulatorError:
         """The error with the instruction and the warp it happened in."""
-        if getattr(error, "located", False):
+        if isinstance(error, CheckFailure) or getattr(error, "located", False):
             return error
-        inst = self.program.instructions[pc]
-        text = f"{error}\n  at {inst.where()}, {self.name}: {inst.text[:160]}"
+        text = f"{error}\n  at {self.place(pc)}"
         try:
             fresh = type(error)(text)
         except TypeError:
             fresh = EmulatorError(text)
         fresh.located = True
         return fresh
+
+    def place(self, pc: int | None = None) -> str:
+        """The instruction at `pc` (the current one) and this warp, for messages."""
+        inst = self.program.instructions[self.at if pc is None else pc]
+        return f"{inst.where()}, {self.name}: {inst.text[:160]}"
 
 
 _LOCAL = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}

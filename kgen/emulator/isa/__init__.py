@@ -12,6 +12,7 @@ from kgen.emulator.isa import (  # noqa: F401
     integer,
     loads,
     matrix,
+    mbarriers,
     moves,
     warpwide,
 )

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from kgen.emulator.access import check_alignment, places
+from kgen.emulator.checks import check_read, mark_write
 from kgen.emulator.operands import Sink, Vector
 from kgen.emulator.program import dtype_of
 from kgen.emulator.registry import op
@@ -69,8 +70,8 @@ def atomic(b, inst, mods):
         with np.errstate(all="ignore"):
             for select, kind, memory, index in places(w, a, m, total, space, what, True):
                 if kind == "shared":
-                    w.machine.checks.generic_read(w, memory, index, total, what)
-                    w.machine.checks.generic_write(w, memory, index, total, what)
+                    check_read(w, memory, index, total, what)
+                    mark_write(w, memory, index, total, what)
                 view = memory.views[size].view(element)
                 per = size // element.itemsize
                 for lane, byte in zip(lanes[select].tolist(), index.tolist(), strict=True):

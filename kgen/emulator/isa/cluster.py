@@ -14,11 +14,14 @@ from kgen.errors import EmulatorError
 
 
 class _ClusterWait:
-    def __init__(self, cluster, generation):
-        self.cluster, self.generation = cluster, generation
+    def __init__(self, w, generation):
+        self.w, self.cluster, self.generation = w, w.cta.cluster, generation
 
     def ready(self) -> bool:
-        return self.cluster.generation != self.generation
+        if self.cluster.generation == self.generation:
+            return False
+        self.cluster.meeting.leave(self.w.actor)
+        return True
 
     def describe(self) -> str:
         missing = [
@@ -45,6 +48,7 @@ def arrive(b, inst, mods):
         w.cluster_generation = cluster.generation
         w.cluster_arrived = getattr(w, "cluster_arrived", 0) | lanes
         cluster.arrived[w.name] = cluster.arrived.get(w.name, 0) | lanes
+        cluster.meeting.arrive(w.actor)
         w.machine.progress += 1
         cluster.complete()
         return None
@@ -65,7 +69,7 @@ def wait(b, inst, mods):
         if lanes & ~getattr(w, "cluster_arrived", 0):
             raise EmulatorError("barrier.cluster.wait without barrier.cluster.arrive by the same threads")
         w.cluster_arrived &= ~lanes
-        return (WAIT, _ClusterWait(w.cta.cluster, w.cluster_generation))
+        return (WAIT, _ClusterWait(w, w.cluster_generation))
 
     return fn
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from kgen.emulator.isa.helpers import nothing
 from kgen.emulator.operands import Imm
+from kgen.emulator.order import Meeting
 from kgen.emulator.registry import op
 from kgen.emulator.warp import EXIT, PART, SPLIT, SYNC, WAIT, YIELD, bitmask
 from kgen.errors import EmulatorError
@@ -113,6 +114,7 @@ class NamedBarrier:
         self.here: list[str] = []
         self.reduced: list[int] = []
         self.result = (0, True, False)
+        self.meeting = Meeting()
 
     def arrive(self, w, index: int, count: int, what: str) -> int:
         """Registers one warp; the generation it belongs to."""
@@ -126,10 +128,12 @@ class NamedBarrier:
         self.expected = count
         self.arrived += 32
         self.here.append(w.name)
+        self.meeting.arrive(w.actor)
         w.machine.progress += 1
         if self.arrived >= count:
             self.arrived, self.here = 0, []
             self.generation += 1
+            self.meeting.complete()
             ones = self.reduced
             self.reduced = []
             self.result = (sum(p for p, _ in ones), all(p == n for p, n in ones), any(p for p, _ in ones))
@@ -137,11 +141,15 @@ class NamedBarrier:
 
 
 class _BarrierWait:
-    def __init__(self, cta, index: int, generation: int):
-        self.cta, self.index, self.generation = cta, index, generation
+    def __init__(self, w, index: int, generation: int):
+        self.w, self.cta, self.index, self.generation = w, w.cta, index, generation
 
     def ready(self) -> bool:
-        return self.cta.barriers[self.index].generation != self.generation
+        barrier = self.cta.barriers[self.index]
+        if barrier.generation == self.generation:
+            return False
+        barrier.meeting.leave(self.w.actor)
+        return True
 
     def describe(self) -> str:
         bar = self.cta.barriers[self.index]
@@ -217,15 +225,15 @@ def bar(b, inst, mods):
         w.machine.arrived_barrier(w, barrier, kind)
         if kind == "arrive":
             return None
-        return (WAIT, _Reduced(w, m, i, generation, how, out) if how else _BarrierWait(w.cta, i, generation))
+        return (WAIT, _Reduced(w, m, i, generation, how, out) if how else _BarrierWait(w, i, generation))
 
     return fn
 
 
 class _Reduced(_BarrierWait):
     def __init__(self, w, m, index, generation, how, out):
-        super().__init__(w.cta, index, generation)
-        self.w, self.m, self.how, self.out = w, m, how, out
+        super().__init__(w, index, generation)
+        self.m, self.how, self.out = m, how, out
 
     def ready(self) -> bool:
         if not super().ready():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kgen.emulator.access import check_alignment, places
+from kgen.emulator.checks import check_read, mark_write
 from kgen.emulator.operands import Reg, Symbol, Vector
 from kgen.emulator.program import dtype_of
 from kgen.emulator.registry import op
@@ -65,7 +66,7 @@ def ld(b, inst, mods):
         check_alignment(a, total, what)
         for select, name, memory, index in places(w, a, m, total, space, what, False):
             if name == "shared":
-                w.machine.checks.generic_read(w, memory, index, total, what)
+                check_read(w, memory, index, total, what)
             view = memory.views[size]
             if count == 1:
                 columns = view[index >> shift].view(dtype)[None]
@@ -219,7 +220,7 @@ def st(b, inst, mods):
         check_alignment(a, total, what)
         for select, name, memory, index in places(w, a, m, total, space, what, True):
             if name == "shared":
-                w.machine.checks.generic_write(w, memory, index, total, what)
+                mark_write(w, memory, index, total, what)
             view = memory.views[size]
             if quad:
                 data = v[slots[0]] if m is True else v[slots[0]][m]

@@ -8,6 +8,7 @@ import numpy as np
 
 from kgen.emulator import fragments, mma
 from kgen.emulator.access import check_alignment, places
+from kgen.emulator.checks import check_read, mark_write
 from kgen.emulator.isa.control import gather_all
 from kgen.emulator.isa.helpers import put
 from kgen.emulator.operands import Vector
@@ -54,7 +55,7 @@ def ldmatrix(b, inst, mods):
         if held:
             return held
         memory, index = _rows(w, address, count, what, False)
-        w.machine.checks.generic_read(w, memory, index, 16, what)
+        check_read(w, memory, index, 16, what)
         halves = memory.views[2][(index[lane] >> 1) + element].astype(np.uint32)
         words = halves[:, :, 0] | halves[:, :, 1] << np.uint32(16)
         for j, out in enumerate(outs):
@@ -78,7 +79,7 @@ def stmatrix(b, inst, mods):
         if held:
             return held
         memory, index = _rows(w, address, count, what, True)
-        w.machine.checks.generic_write(w, memory, index, 16, what)
+        mark_write(w, memory, index, 16, what)
         words = np.stack([w.v[s] for s in slots], 1)
         halves = np.stack([words & np.uint32(0xFFFF), words >> np.uint32(16)], 2).astype(np.uint16)
         memory.views[2][(index[lane] >> 1) + element] = halves
