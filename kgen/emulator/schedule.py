@@ -10,7 +10,9 @@ from kgen.emulator.checks import make_monitor
 from kgen.emulator.isa.control import NamedBarrier
 from kgen.emulator.mbarrier import BarrierTable
 from kgen.emulator.memory import SharedMemory
+from kgen.emulator.monitor import CheckFailure
 from kgen.emulator.order import Meeting, Order
+from kgen.emulator.pending import Pending
 from kgen.emulator.warp import Warp
 from kgen.errors import EmulatorError
 
@@ -87,14 +89,16 @@ class Machine:
         self.time = 0
         self.resident: list[Cta] = []
         self.instructions = 0
-        self.units: list = []  # asynchronous units: each has pending() and step(random)
+        self.pending = Pending(self)
+        self.units: list = [self.pending]  # asynchronous units: each has pending() and step(random)
+        self.acting = ""
         self.waiting = self._clusters()
         self.expired_at = [-1, 0]
         self.trace = None
 
     def locate(self) -> str:
         """The instruction being executed, for messages; nothing when an asynchronous unit acts."""
-        return self.running.place() if self.running is not None else ""
+        return self.running.place() if self.running is not None else self.acting
 
     # -- grid --------------------------------------------------------------------------------------------
     def _clusters(self) -> list[tuple[int, list[tuple[int, int, int]]]]:
@@ -154,7 +158,7 @@ class Machine:
                 self.time += 64
                 busy = any(unit.pending() for unit in self.units)
                 if busy and (not ran or self.random.random() < 0.25):
-                    self.random.choice([u for u in self.units if u.pending()]).step(self.random)
+                    self._step()
                     continue
                 if not ran and self.resident and not self._movable() and not self._expire():
                     raise DeadlockError(self._deadlock("no warp can move"))
@@ -166,14 +170,14 @@ class Machine:
                     continue
                 still += 1
                 if still > _PATIENCE and busy:
-                    self.random.choice([u for u in self.units if u.pending()]).step(self.random)
+                    self._step()
                 elif still > _PATIENCE and not watching:
                     watching = True
                     self._watch(True)
                 elif watching and all(w.spinning or not self._can(w) for c in self.resident for w in c.warps):
                     raise DeadlockError(self._deadlock("every warp waits or repeats a loop that changes nothing"))
             while any(unit.pending() for unit in self.units):
-                self.random.choice([u for u in self.units if u.pending()]).step(self.random)
+                self._step()
             for unit in self.units:
                 unit.finish()
 
@@ -192,6 +196,15 @@ class Machine:
                         g.wait[1].expired = found = True
                         w.expired[g.pc] = True
         return found
+
+    def _step(self) -> None:
+        """One action of an asynchronous unit that has something to do."""
+        try:
+            self.random.choice([u for u in self.units if u.pending()]).step(self.random)
+        except CheckFailure:
+            raise
+        except EmulatorError as error:
+            raise EmulatorError(f"{error}\n  in {self.acting}") from None
 
     def _round(self) -> int:
         warps = [w for c in self.resident for w in c.warps if not w.done]

@@ -14,5 +14,7 @@ from kgen.emulator.isa import (  # noqa: F401
     matrix,
     mbarriers,
     moves,
+    tma,
     warpwide,
+    wgmma,
 )

@@ -249,3 +249,20 @@ def fence(b, inst, mods):
     mods.flag("sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys", "gl", "proxy", "alias", "mbarrier_init")
     mods.prefix("sync_restrict::")
     return nothing
+
+
+@op("fence.proxy.async")
+def proxy_fence(b, inst, mods):
+    """Orders this thread's generic accesses before later asynchronous ones; kept per lane for the checks."""
+    mods.flag("global", "shared::cta", "shared::cluster")
+
+    def fn(w, m):
+        w.actor.fence_async(None if m is True else m)
+
+    return fn
+
+
+@op("fence.proxy.tensormap::generic", "fence.proxy.async::generic")
+def map_fence(b, inst, mods):
+    mods.left.clear()
+    return nothing

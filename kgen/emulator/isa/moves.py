@@ -101,7 +101,7 @@ def _mov128(b, d, s):
     return lambda w, m: put(w.v[out], w.v[source], mask(m))
 
 
-@op("prefetch", "prefetchu", "discard", "applypriority", "pmevent", "cp.async.bulk.prefetch")
+@op("prefetch", "prefetchu", "discard", "applypriority", "pmevent")
 def hint(b, inst, mods):
     mods.left.clear()
     return nothing
