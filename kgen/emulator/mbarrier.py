@@ -130,6 +130,10 @@ class MBarrier:
         done = self.phase & 1 != parity & 1
         return self._result(done, actor, waiter)
 
+    def completed(self, parity: int) -> bool:
+        """What `test` would say now, without asking: for a scheduler that looks whether a warp could go on."""
+        return self.phase & 1 != parity & 1
+
     def test_token(self, token: int, actor: Actor | None = None, waiter: Hashable = None) -> bool:
         """`mbarrier.test_wait` / `try_wait` with the token of an arrive."""
         self._live("wait")

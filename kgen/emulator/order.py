@@ -60,7 +60,7 @@ class Order:
     """Numbers the facts of one cluster, and knows what each of them is about."""
 
     def __init__(self):
-        self._size = 0
+        self._size = 1  # fact 0 means "none"
 
     def facts(self, count: int) -> int:
         """Reserves `count` facts; the number of the first."""
@@ -85,7 +85,6 @@ class Actor:
         self.known = Facts()
         self.after = Facts()
         self.epoch = 0  # proxy fences executed by any lane
-        self.fenced = np.zeros(WARP, np.int32)  # the epoch of each lane's last one
         self.loads = self.stores = 0  # tcgen05 loads and stores issued
 
     def __repr__(self) -> str:
