@@ -27,7 +27,11 @@ def make_monitor(warn: Iterable[str], locate) -> Monitor:
 
 
 def check_read(w, memory, index: np.ndarray, size: int, what: str) -> None:
-    """A generic read of `size` bytes at each byte index of shared memory. Fails: shared-uninitialised."""
+    """A generic read of `size` bytes at each byte index of shared memory. Fails: uninitialised-shared, and where
+    asynchronous units are about, all of SharedHazards.generic_read."""
+    if memory.guarded:
+        memory.cta.hazards.generic_read(w.actor, index, size, what)
+        return
     init = memory.init_views
     if size in _ONES:
         ok = (init[size][index >> size.bit_length() - 1] == _ONES[size]).all()
@@ -36,11 +40,14 @@ def check_read(w, memory, index: np.ndarray, size: int, what: str) -> None:
     if not ok:
         bad = next(i for i in index.tolist() if not memory.init[i : i + size].all())
         text = f"{what}: shared memory at offset {bad:#x} of {memory.cta.name} was never written"
-        w.machine.monitor.fail("shared-uninitialised", text)
+        w.machine.monitor.fail("uninitialised-shared", text)
 
 
-def mark_write(w, memory, index: np.ndarray, size: int, what: str) -> None:
-    """A generic write; its bytes are initialised from now on."""
+def mark_write(w, memory, index: np.ndarray, size: int, what: str, lanes=None) -> None:
+    """A generic write by `lanes` (numbers, one per index; the first ones if None); its bytes are initialised."""
+    if memory.guarded:
+        memory.cta.hazards.generic_write(w.actor, index, size, what, lanes)
+        return
     init = memory.init_views
     if size in _ONES:
         init[size][index >> size.bit_length() - 1] = _ONES[size]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from kgen.emulator.operands import Address, FloatImm, Function, Imm, Instruction
 from kgen.emulator.ptx import parse, type_size
 from kgen.emulator.registry import Mods, find
 from kgen.errors import EmulatorError
+
+_ASYNCHRONOUS = ("cp.async", "cp.reduce", "wgmma", "tcgen05.mma", "tcgen05.cp", "st.async", "red.async", "mbarrier")
 
 __all__ = ["Binder", "Program", "dtype_of", "load"]
 
@@ -58,6 +61,11 @@ class Program:
     param_base: int
     param_offsets: list[int]
     param_size: int
+
+    @cached_property
+    def asynchronous(self) -> bool:
+        """The kernel has instructions whose effect on shared memory comes later than they do."""
+        return any(i.name.startswith(_ASYNCHRONOUS) for i in self.instructions)
 
     def rows(self, warp) -> list:
         """The value of every slot for a new warp."""

@@ -7,11 +7,12 @@ import random
 import numpy as np
 
 from kgen.emulator.checks import make_monitor
+from kgen.emulator.hazards import SharedHazards
 from kgen.emulator.isa.control import NamedBarrier
 from kgen.emulator.mbarrier import BarrierTable
 from kgen.emulator.memory import SharedMemory
 from kgen.emulator.monitor import CheckFailure
-from kgen.emulator.order import Meeting, Order
+from kgen.emulator.order import Handover, Meeting, Order
 from kgen.emulator.pending import Pending
 from kgen.emulator.warp import Warp
 from kgen.errors import EmulatorError
@@ -33,7 +34,7 @@ class Cluster:
         self.number, self.ctas = number, []
         self.generation = 0
         self.arrived: dict[str, int] = {}  # warp -> its lanes that arrived in this generation
-        self.order, self.meeting = Order(), Meeting()
+        self.order, self.meeting, self.handover = Order(), Meeting(), Handover()
 
     def complete(self) -> None:
         """Opens the barrier if every live thread of the cluster has arrived."""
@@ -58,7 +59,9 @@ class Cta:
         self.round_threads = -(-threads // 32) * 32
         self.shared = SharedMemory(machine.shared_bytes, rank)
         self.shared.cta = self
+        self.shared.guarded = machine.program.asynchronous
         self.table = BarrierTable(self.shared, machine.monitor, cluster.order)
+        self.hazards = SharedHazards(self.shared, machine.monitor, self.table)
         self.barriers = [NamedBarrier() for _ in range(16)]
         self.name = f"CTA ({', '.join(map(str, index))})"
         self.ended = False

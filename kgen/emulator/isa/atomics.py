@@ -71,7 +71,10 @@ def atomic(b, inst, mods):
             for select, kind, memory, index in places(w, a, m, total, space, what, True):
                 if kind == "shared":
                     check_read(w, memory, index, total, what)
-                    mark_write(w, memory, index, total, what)
+                    mark_write(w, memory, index, total, what, lanes[select])
+                for i in index.tolist():
+                    w.cta.cluster.handover.acquire((kind, id(memory), i), w.actor)
+                    w.cta.cluster.handover.release((kind, id(memory), i), w.actor)
                 view = memory.views[size].view(element)
                 per = size // element.itemsize
                 for lane, byte in zip(lanes[select].tolist(), index.tolist(), strict=True):

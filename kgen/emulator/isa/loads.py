@@ -12,19 +12,20 @@ from kgen.emulator.registry import op
 from kgen.errors import EmulatorError
 
 SPACES = ("global", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry", "param::func", "const")
-_ORDER = ("weak", "relaxed", "acquire", "release", "volatile", "mmio", "cta", "cluster", "gpu", "sys")
+_ORDER = ("relaxed", "acquire", "release", "volatile", "mmio")
 _HINTS = ("nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "unified")
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 
 def _common(b, inst, mods):
-    """(type, vector length, space)."""
+    """(type, vector length, space, whether others may synchronise through it)."""
     type_ = mods.last()
-    mods.flag(*_ORDER)
+    mods.flag("weak", "cta", "cluster", "gpu", "sys")
+    synchronises = mods.flag(*_ORDER)
     mods.flag(*_HINTS)
     mods.prefix("L1::", "L2::")
     count = _VECTORS.get(mods.choose(*_VECTORS), 1)
-    return type_, count, mods.choose(*SPACES) or ""
+    return type_, count, mods.choose(*SPACES) or "", synchronises
 
 
 def _space(space: str, base_space: str | None) -> str:
@@ -38,7 +39,7 @@ def _space(space: str, base_space: str | None) -> str:
 
 @op("ld", "ldu")
 def ld(b, inst, mods):
-    type_, count, space = _common(b, inst, mods)
+    type_, count, space, synchronises = _common(b, inst, mods)
     d, source = inst.operands[:2]
     address, base_space = b.address(source)
     space = _space(space, base_space)
@@ -67,6 +68,9 @@ def ld(b, inst, mods):
         for select, name, memory, index in places(w, a, m, total, space, what, False):
             if name == "shared":
                 check_read(w, memory, index, total, what)
+            if synchronises:
+                for i in index.tolist():
+                    w.cta.cluster.handover.acquire((name, id(memory), i), w.actor)
             view = memory.views[size]
             if count == 1:
                 columns = view[index >> shift].view(dtype)[None]
@@ -94,7 +98,7 @@ def ld(b, inst, mods):
             if slot is not None:
                 v[slot][lanes] = column
 
-    if quad or total > 16:
+    if quad or total > 16 or synchronises:
         return slow
     if space in ("shared", "shared::cta") and (near := shared_index(b, source)):
         return _fast_shared_load(near, slots, dtype, count, slow)
@@ -193,7 +197,7 @@ def _fast_global_load(address, slots, dtype, count, what, slow):
 
 @op("st")
 def st(b, inst, mods):
-    type_, count, space = _common(b, inst, mods)
+    type_, count, space, synchronises = _common(b, inst, mods)
     target, s = inst.operands[:2]
     address, base_space = b.address(target)
     space = _space(space, base_space)
@@ -220,7 +224,13 @@ def st(b, inst, mods):
         check_alignment(a, total, what)
         for select, name, memory, index in places(w, a, m, total, space, what, True):
             if name == "shared":
-                mark_write(w, memory, index, total, what)
+                lanes = None if m is True else np.flatnonzero(m)
+                if not isinstance(select, slice):
+                    lanes = select if lanes is None else lanes[select]
+                mark_write(w, memory, index, total, what, lanes)
+            if synchronises:
+                for i in index.tolist():
+                    w.cta.cluster.handover.release((name, id(memory), i), w.actor)
             view = memory.views[size]
             if quad:
                 data = v[slots[0]] if m is True else v[slots[0]][m]
@@ -241,7 +251,7 @@ def st(b, inst, mods):
             if name != "local":
                 w.machine.progress += 1
 
-    if quad or total > 16:
+    if quad or total > 16 or synchronises:
         return slow
     if space in ("shared", "shared::cta") and (near := shared_index(b, target)):
         return _fast_shared_store(near, slots, unsigned, count, slow)
