@@ -17,6 +17,7 @@ from kgen.emulator.inline import Flat, flatten
 from kgen.emulator.memory import LOCAL_WINDOW, SHARED_BASE, GlobalMemory
 from kgen.emulator.operands import Address, FloatImm, Function, Imm, Instruction, Module, Reg, Sink, Special, Symbol
 from kgen.emulator.ptx import parse, type_size
+from kgen.emulator.registers import instrument
 from kgen.emulator.registry import Mods, find
 from kgen.errors import EmulatorError
 
@@ -61,6 +62,7 @@ class Program:
     param_base: int
     param_offsets: list[int]
     param_size: int
+    guards: dict[str, int]
 
     @cached_property
     def asynchronous(self) -> bool:
@@ -97,6 +99,8 @@ class Binder:
         self.known: dict = {}
         self.memory = GlobalMemory()
         self.index = 0  # of the instruction being bound
+        self.read: set[str] = set()  # registers that the instruction being bound reads
+        self.written: set[str] = set()
         self._layout()
 
     # -- variables ---------------------------------------------------------------------------------------
@@ -180,6 +184,7 @@ class Binder:
         dtype = np.dtype(dtype_of(type_))
         if isinstance(x, Reg):
             bank, index = self.register(x)
+            self.read.add(x.name)
             if bank == 16 or (bank == "pred") != (type_ == "pred"):
                 raise EmulatorError(f"register {x.name} (.{x.type}) cannot be read as .{type_}")
             if bank != "pred" and bank < dtype.itemsize:
@@ -223,6 +228,7 @@ class Binder:
         if not isinstance(x, Reg):
             raise EmulatorError("the destination must be a register")
         bank, index = self.register(x)
+        self.written.add(x.name)
         dtype = np.dtype(dtype_of(type_))
         if bank == 16 or (bank == "pred") != (type_ == "pred") or (bank != "pred" and bank != dtype.itemsize):
             raise EmulatorError(f"register {x.name} (.{x.type}) cannot be written as .{type_}")
@@ -249,11 +255,12 @@ class Binder:
         """The slot of a source predicate, its negation left to the caller (x.negated)."""
         return self.src(x, "pred")
 
-    def rows(self, items, width: int) -> np.ndarray | None:
+    def rows(self, items, width: int, write: bool = True) -> np.ndarray | None:
         """Bank indices of registers of `width` bytes, for one gather; None if any is not such a register."""
         if not all(isinstance(x, Reg) for x in items):
             return None
         places = [self.register(x) for x in items]
+        (self.written if write else self.read).update(x.name for x in items)
         if any(bank != width for bank, _ in places):
             return None
         return np.array([index for _, index in places])
@@ -330,16 +337,22 @@ def load(ptx: str, kernel: str | None = None) -> Program:
     flat = flatten(module, entry)
     b = Binder(module, entry, flat)
     code = []
+    touched = []
     for b.index, inst in enumerate(flat.body):
+        b.read, b.written = set(), set()
         code.append(b.bind(inst))
+        touched.append((b.read, b.written))
     end = Instruction("exit", (), (), None, "(end of the kernel)", flat.body[-1].line if flat.body else 0)
     flat.body.append(end)
     b.index = len(code)
     code.append(b.bind(end))
+    touched.append((set(), set()))
+    instrument(flat.body, flat.tables, code, touched)
+    guards = {i.guard.name: b.src(i.guard, "pred") for i in flat.body if i.guard is not None}
     banks = {k: (max(n, 1), _BANKS[k]) for k, n in b.counts.items()}
     return Program(
         entry.name, module.target, entry, flat.body, code, banks, b.quads, b.slots, b.shared_static,
-        b.shared_dynamic_at, b.local_size, b.memory, b.param_base, b.param_offsets, b.param_size,
+        b.shared_dynamic_at, b.local_size, b.memory, b.param_base, b.param_offsets, b.param_size, guards,
     )  # fmt: skip
 
 

@@ -73,6 +73,7 @@ class Warp:
         self.local_views = {n: self.local.reshape(-1).view(t) for n, t in _LOCAL.items()}
         self.expired: dict[int, bool] = {}  # try_waits whose time limit has passed
         self.at = 0
+        self.written: dict[str, np.ndarray] = {}  # lanes that wrote a register that needs watching
         self.actor = cta.cluster.order.actor(self.name)
         self.v = program.rows(self)
 

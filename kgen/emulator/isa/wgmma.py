@@ -131,7 +131,7 @@ def mma_async(b, inst, mods):
     if outs is None or len(outs) != (n // 4 if packed else n // 2):
         raise EmulatorError(f"{inst.name}: the accumulator needs {n // 4 if packed else n // 2} 32-bit registers")
     in_registers = isinstance(a, Vector)
-    a_rows = b.rows(a.items, 4) if in_registers else None
+    a_rows = b.rows(a.items, 4, write=False) if in_registers else None
     if in_registers and (a_rows is None or len(a_rows) != 4):
         raise EmulatorError(f"{inst.name}: A in registers needs 4 32-bit registers")
     a_slot = None if in_registers else b.src(a, "u64")
