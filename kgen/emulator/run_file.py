@@ -27,7 +27,7 @@ import numpy as np
 import yaml
 
 from kgen.emulator.launch import Device, Result
-from kgen.emulator.swizzle import SWIZZLES
+from kgen.emulator.swizzle import Swizzle
 from kgen.emulator.tensormap import DataType, OobFill, encode_tiled
 from kgen.errors import UsageError
 
@@ -138,9 +138,9 @@ def _map(run: Path, name: str, spec: dict, specs: dict, buffers: dict, device: D
     extent = tuple(spec.get("extent", array.shape))
     strides = tuple(spec.get("strides", array.strides[:-1]))
     wanted = str(spec.get("swizzle", "none")).lower()
-    mode = next((x for x in SWIZZLES if wanted in (x.label.lower(), x.name.lower())), None)
+    mode = next((x for x in Swizzle if wanted in (x.label.lower(), x.name.lower())), None)
     if mode is None:
-        raise UsageError(f"{run}: maps.{name}: swizzle is one of {', '.join(x.name for x in SWIZZLES)} or 32B, 64B, 128B")
+        raise UsageError(f"{run}: maps.{name}: swizzle is one of {', '.join(x.name for x in Swizzle)} or 32B, 64B, 128B")
     kind = _MAP_TYPES.get(specs[source]["dtype"])
     if "type" in spec:
         kind = DataType[str(spec["type"]).upper()]
