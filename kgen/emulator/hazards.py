@@ -180,11 +180,14 @@ class SharedHazards:
         self._names[fact] = name
         self._initialise(words)
 
-    def landed_generic(self, flight: Flight, actor: Actor, lane: int) -> None:
-        """The data of a write through the generic proxy (cp.async) is there, as if the thread had stored it."""
+    def landed_generic(self, flight: Flight, actor: Actor, lanes: np.ndarray | int) -> None:
+        """The data of a write through the generic proxy (cp.async) is there, as if the threads had stored it.
+
+        lanes: who, for each word of the flight.
+        """
         self.end(flight)
-        fact = actor.first + lane
-        self._writer[flight.words], self._written[flight.words] = fact, actor.known.get(fact)
+        facts = np.broadcast_to(actor.first + np.asarray(lanes, np.int32), flight.words.shape)
+        self._writer[flight.words], self._written[flight.words] = facts, actor.known.at(facts)
         self._flags[flight.words] &= _IN | _OUT
         self._initialise(flight.words)
 

@@ -106,6 +106,10 @@ class MBarrier:
         self.expected -= count
         return self.arrive(count, actor, who, complete)
 
+    def learn(self, facts: Facts) -> None:
+        """What an asynchronous arrival carries; those who see this phase end will know it."""
+        self._gathering.merge(facts)
+
     def add_pending(self, count: int = 1) -> None:
         """What cp.async.mbarrier.arrive without .noinc does first, so that its arrival is net zero."""
         self._live("cp.async.mbarrier.arrive")

@@ -14,11 +14,10 @@ from kgen.errors import EmulatorError
 
 ERROR, WARN, OFF = "error", "warn", "off"
 
-# Checks that are not errors unless asked for. The first three violate the letter of the PTX memory model,
-# but kernels that do so are known to run; the last one is a rule that the document states and that public
-# pipelines do not keep.
+# Checks that are not errors unless asked for: rules of the document that kernels break and still run.
 DEFAULT_LEVELS = {
     "async-write-unfenced": WARN,
+    "swizzle-phase": WARN,
     "tmem-missing-fence-before": WARN,
     "tmem-missing-fence-after": WARN,
     "mbarrier-phase-unobserved": OFF,
@@ -54,6 +53,7 @@ class Monitor:
     listeners: list[Listener] = field(default_factory=list)
     warnings: list[CheckFailure] = field(default_factory=list)
     now: int = 0
+    origin: str | None = None  # place of the instruction behind the asynchronous action that runs now
 
     def tick(self) -> int:
         """Advances the clock by one step; the new time."""
@@ -71,12 +71,16 @@ class Monitor:
         if level == WARN:
             self.warnings.append(self._failure(check, message, parts))
 
+    def place(self) -> str:
+        """Where the instruction stands that is being executed, or that issued the running action."""
+        return self.origin if self.origin is not None else self.locate() if self.locate else ""
+
     def stop(self, check: str, message: str, **parts) -> NoReturn:
         """Raises CheckFailure whatever the level, where there is nothing to go on with."""
         raise self._failure(check, message, parts)
 
     def _failure(self, check: str, message: str, parts: dict) -> CheckFailure:
-        where = self.locate() if self.locate else ""
+        where = self.place()
         return CheckFailure(check, f"{message}\n  at {where}" if where else message, parts)
 
     def event(self, kind: str, unit: str, label: str, start: int, end: int | None = None) -> None:
