@@ -1,0 +1,161 @@
+"""Asynchronous work in general: the agenda of what is pending, and what the units of a cluster share.
+
+Issuing an asynchronous instruction adds actions to the agenda. An action runs when the scheduler calls
+`step` (it should, when no warp can move, and now and then before), or when an instruction waits for it.
+So everything happens as late as the program allows, and in any order that the actions' `after` leaves open.
+The same seed gives the same run.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import numpy as np
+
+from kgen.emulator.clusters import getctarank, offset_of
+from kgen.emulator.hazards import SharedHazards
+from kgen.emulator.mbarrier import BarrierTable, MBarrier, Shared
+from kgen.emulator.monitor import Monitor
+from kgen.emulator.order import Order
+
+
+class GlobalSpace(Protocol):
+    """Global memory. Addresses are int64 byte addresses; both check bounds and raise EmulatorError."""
+
+    def gather(self, addresses: np.ndarray, nbytes: int, what: str) -> np.ndarray:
+        """uint8 [n, nbytes]: the bytes at each address."""
+
+    def scatter(self, addresses: np.ndarray, data: np.ndarray, what: str) -> None:
+        """Stores uint8 [n, nbytes]."""
+
+
+class Action:
+    """Something that will happen. `kind` and `unit` are for the trace; times are logical steps."""
+
+    __slots__ = ("after", "done", "issued", "kind", "label", "number", "origin", "run", "unit")
+
+    def __init__(self, number, kind, unit, label, run, after, issued, origin):
+        self.number, self.kind, self.unit, self.label = number, kind, unit, label
+        self.run, self.after, self.issued, self.origin = run, after, issued, origin
+        self.done = False
+
+    @property
+    def ready(self) -> bool:
+        return all(a.done for a in self.after)
+
+
+class Agenda:
+    """Pending actions."""
+
+    def __init__(self, monitor: Monitor, seed: int = 0):
+        self.monitor = monitor
+        self.random = random.Random(seed)
+        self.actions: list[Action] = []
+        self._number = 0
+
+    def add(
+        self, kind: str, unit: str, label: str, run: Callable[[], None], after: Iterable[Action] = ()
+    ) -> Action:
+        """A new action that may run once all of `after` have."""
+        waits = tuple(a for a in after if not a.done)
+        now = self.monitor.now
+        action = Action(self._number, kind, unit, label, run, waits, now, self.monitor.place())
+        self._number += 1
+        self.actions.append(action)
+        return action
+
+    @property
+    def idle(self) -> bool:
+        return not self.actions
+
+    def pending(self) -> bool:
+        return bool(self.actions)
+
+    def step(self, chooser: random.Random | None = None) -> bool:
+        """Runs one action that is ready, at random; False if nothing is pending."""
+        if not self.actions:
+            return False
+        ready = [a for a in self.actions if a.ready]
+        self._run((chooser or self.random).choice(ready))
+        return True
+
+    def drain(self) -> None:
+        """Runs all there is."""
+        while self.step():
+            pass
+
+    def force(self, actions: Iterable[Action]) -> None:
+        """Runs these, after what they come after: an instruction waits for them."""
+        for action in sorted(actions, key=lambda a: a.number):
+            if not action.done:
+                self.force(action.after)
+                self._run(action)
+
+    def _run(self, action: Action) -> None:
+        self.monitor.tick()
+        self.actions.remove(action)
+        action.done = True
+        outer, self.monitor.origin = self.monitor.origin, action.origin
+        try:
+            action.run()
+        finally:
+            self.monitor.origin = outer
+        action.after = ()  # do not keep a chain of finished work alive
+        self.monitor.event(action.kind, action.unit, action.label, action.issued)
+
+    def report(self) -> list[str]:
+        """One line per pending action, for a deadlock report."""
+        return [f"  pending: {a.label} (issued at step {a.issued})" for a in self.actions]
+
+
+class CtaUnits:
+    """What the asynchronous units need of one CTA."""
+
+    def __init__(self, shared: Shared, monitor: Monitor, order: Order):
+        self.shared, self.rank = shared, shared.rank
+        self.barriers = BarrierTable(shared, monitor, order)
+        self.hazards = SharedHazards(shared, monitor, self.barriers)
+        self.monitor = monitor
+        self.chunks = shared.bytes[: shared.bytes.size // 16 * 16].view(np.uint64).reshape(-1, 2)
+
+    def __repr__(self) -> str:
+        return f"CTA {self.rank}"
+
+    def exit(self) -> None:
+        """The CTA ends: what still touches its shared memory is an error. Fails: exit-while-in-flight."""
+        for flight in self.hazards.in_flight:
+            doing = "will write" if flight.writes else "still reads"
+            text = f"CTA {self.rank} exits while {flight.label} {doing} its shared memory"
+            self.monitor.fail("exit-while-in-flight", text, other=flight.label)
+        self.barriers.exit()
+
+
+class ClusterUnits:
+    """The CTAs of one cluster by rank, with their common order, agenda and global memory."""
+
+    def __init__(self, shared: Iterable[Shared], memory: GlobalSpace, agenda: Agenda, order: Order | None = None):
+        self.monitor, self.agenda, self.memory = agenda.monitor, agenda, memory
+        self.order = order or Order()
+        self.ctas = [CtaUnits(s, self.monitor, self.order) for s in shared]
+
+    def cta_of(self, address: int, what: str) -> CtaUnits:
+        """The CTA that owns a shared::cluster address. Fails: cluster-rank."""
+        return self.cta(getctarank(address), what)
+
+    def cta(self, rank: int, what: str) -> CtaUnits:
+        if rank >= len(self.ctas):
+            self.monitor.stop("cluster-rank", f"{what} names CTA {rank}; the cluster has {len(self.ctas)}")
+        return self.ctas[rank]
+
+    def barrier(self, address: int, what: str) -> MBarrier:
+        """The barrier at a shared::cluster address."""
+        return self.cta_of(address, what).barriers.at(offset_of(address), what)
+
+    def multicast(self, mask: int, what: str) -> list[CtaUnits]:
+        """The CTAs of a multicast mask; bit b is %cluster_ctarank b. Fails: multicast-cta."""
+        if not mask or mask >> len(self.ctas):
+            text = f"{what}: mask {mask:#x} in a cluster of {len(self.ctas)} CTAs"
+            self.monitor.stop("multicast-cta", text, mask=mask)
+        return [c for c in self.ctas if mask >> c.rank & 1]

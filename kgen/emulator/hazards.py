@@ -1,0 +1,274 @@
+"""Races on the shared memory of one CTA, between generic accesses and the asynchronous units.
+
+Kept per 4-byte word, because that is what one register stores: who wrote it last, who read it last
+asynchronously, and how many operations in flight are writing or reading it. "Who" is a fact and a value
+(see order.py): whoever knows that the fact has gone past the value has a happens-before edge to the access.
+
+  generic write    fact: the writing thread's proxy fences; value: how many it had executed
+  async write      fact: the phases of the barrier it signals; value: the phase
+  async read       fact: what its unit counts as finished (a queue, groups); value: its place there
+
+So one rule serves all: an asynchronous access, or any access to what an asynchronous unit touched, needs
+known[fact] > value. Operations in flight are found besides that, whatever anybody knows. What is not looked
+for is a race between two generic accesses.
+
+PTX ISA: "Async proxy" and "Memory Consistency Model" (8), fence.proxy.async (9.7.13.4), wgmma and tcgen05
+async proxy rules. Checks: async-read-unfenced, async-write-unfenced, smem-read-in-flight,
+smem-read-unobserved, smem-overwritten-in-flight, smem-overwritten-unobserved, smem-write-in-flight,
+uninitialised-shared, mbarrier-overwritten, smem-out-of-window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kgen.emulator.mbarrier import BarrierTable, Shared
+from kgen.emulator.monitor import Monitor
+from kgen.emulator.order import WARP, Actor, Facts
+
+WORD = 4
+_ASYNC = 1  # flags: last written by an asynchronous operation,
+_IN = 2  # being written by one,
+_OUT = 4  # being read by one,
+_READ = 8  # was read by one
+_BUSY = _IN | _OUT | _READ
+_INIT = np.uint32(0x01010101)  # four initialised bytes
+
+
+def span(start: int, nbytes: int) -> np.ndarray:
+    """int64 words of a byte range."""
+    return np.arange(start // WORD, -(-(start + nbytes) // WORD), dtype=np.int64)
+
+
+def words_of(starts: np.ndarray, nbytes: int) -> np.ndarray:
+    """int64 [..., words] of pieces of `nbytes` bytes (1, 2, 4 or more, aligned) at byte addresses `starts`."""
+    words = np.asarray(starts, np.int64)[..., None] >> 2
+    return words if nbytes <= WORD else words + np.arange(nbytes // WORD)
+
+
+@dataclass(eq=False)
+class Flight:
+    """An asynchronous operation that touches `words` (unique) of one CTA and has not finished."""
+
+    label: str
+    words: np.ndarray
+    writes: bool
+    by: str
+    start: int
+    done: bool = field(default=False)
+
+
+class SharedHazards:
+    """The tracker of one CTA. All addresses are shared::cta byte offsets; `what` names the instruction."""
+
+    def __init__(self, shared: Shared, monitor: Monitor, barriers: BarrierTable | None = None):
+        self.shared, self.monitor, self.barriers = shared, monitor, barriers
+        size = shared.bytes.size // WORD
+        self._init = shared.init[: size * WORD].view(np.uint32)
+        self._flags = np.zeros(size, np.uint8)
+        self._writer = np.zeros(size, np.int32)  # facts
+        self._written = np.zeros(size, np.int32)  # values
+        self._reader = np.zeros(size, np.int32)
+        self._read = np.zeros(size, np.int32)
+        self._incoming = np.zeros(size, np.int16)  # operations in flight
+        self._outgoing = np.zeros(size, np.int16)
+        self._flights: list[Flight] = []
+        self._names: dict[int, str] = {}  # fact: what it is about, for messages
+
+    # --- generic accesses ---------------------------------------------------------------------------
+
+    def generic_write(self, actor: Actor, starts: np.ndarray, nbytes: int, what: str, lanes=None) -> None:
+        """A warp stores `nbytes` at each of `starts` (byte offsets, one per active lane, in lane order).
+
+        lanes: their numbers, int[n] (all 32 if left out). Marks the bytes as initialised. Fails:
+        smem-overwritten-in-flight, smem-overwritten-unobserved, smem-write-in-flight, mbarrier-overwritten.
+        """
+        words = words_of(starts, nbytes)
+        if self.barriers is not None and self.barriers.barriers:
+            self.barriers.check_write((words * WORD).reshape(-1), what)
+        flags = self._flags[words]
+        if (flags & _BUSY).any():
+            self._check_overwrite(words.reshape(-1), actor.known, f"{what} by {actor.name}")
+        lane = np.arange(WARP)[: len(words)] if lanes is None else np.asarray(lanes)
+        facts = (actor.first + lane).astype(np.int32)
+        self._writer[words] = facts[:, None]
+        self._written[words] = actor.known.at(facts)[:, None]
+        # The operations in flight stay, what is known to be over goes.
+        self._flags[words] = flags & (_IN | _OUT)
+        if nbytes >= WORD:
+            self._init[words] = _INIT
+        else:
+            for i in range(nbytes):
+                self.shared.init[starts + i] = True
+
+    def generic_read(self, actor: Actor, starts: np.ndarray, nbytes: int, what: str) -> None:
+        """A warp loads. Fails: smem-read-in-flight, smem-read-unobserved, uninitialised-shared."""
+        words = words_of(starts, nbytes)
+        flags = self._flags[words]
+        if flags.any():
+            flat, flags = words.reshape(-1), flags.reshape(-1)
+            by = f"{what} by {actor.name}"
+            incoming = flags & _IN != 0
+            if incoming.any():
+                self._blame("smem-read-in-flight", flat[incoming][0], True, by, "reads")
+            landed = flat[flags & _ASYNC != 0]
+            self._check_known(landed, actor.known, by)
+        # A piece below four bytes may leave the rest of its word unwritten.
+        if not (self._init[words] == _INIT).all():
+            self._uninitialised(np.asarray(starts)[..., None] + np.arange(nbytes), f"{what} by {actor.name}")
+
+    # --- asynchronous accesses ------------------------------------------------------------------------
+
+    def begin_read(
+        self, words: np.ndarray, facts: Facts, label: str, by: str = "", fact: int = 0, value: int = 0,
+        generic: bool = False,
+    ) -> Flight:  # fmt: skip
+        """An operation is issued that will read `words` (unique int64) until `end`.
+
+        facts: what the issuing thread knows. fact, value: the read is over for whoever knows fact > value.
+        generic: through the generic proxy, so no proxy fence is needed. Fails: async-read-unfenced,
+        smem-read-in-flight, smem-read-unobserved, uninitialised-shared, smem-out-of-window.
+        """
+        self._inside(words, label)
+        flags = self._flags[words]
+        incoming = flags & _IN != 0
+        if incoming.any():
+            self._blame("smem-read-in-flight", words[incoming][0], True, label, "reads")
+        landed = flags & _ASYNC != 0
+        self._check_known(words[landed], facts, label)
+        if not generic:
+            self._check_fenced("async-read-unfenced", words[~landed], facts, f"{label} reads")
+        if not (self._init[words] == _INIT).all():
+            self._uninitialised(words[:, None] * WORD + np.arange(WORD), label)
+        flight = Flight(label, words, False, by, self.monitor.now)
+        self._outgoing[words] += 1
+        self._flags[words] |= _OUT | (_READ if fact else 0)
+        if fact:
+            self._reader[words] = fact
+            self._read[words] = value
+        self._flights.append(flight)
+        return flight
+
+    def begin_write(self, words: np.ndarray, facts: Facts, label: str, by: str = "", generic: bool = False) -> Flight:
+        """An operation is issued that will write `words` (unique) at some time before `landed`.
+
+        Fails: smem-overwritten-in-flight, smem-overwritten-unobserved, smem-write-in-flight,
+        async-write-unfenced, mbarrier-overwritten, smem-out-of-window.
+        """
+        self._inside(words, label)
+        if self.barriers is not None:
+            self.barriers.check_write(words * WORD, label)
+        flags = self._flags[words]
+        if (flags & _BUSY).any():
+            self._check_overwrite(words, facts, label)
+        if not generic:
+            self._check_fenced("async-write-unfenced", words[flags & _ASYNC == 0], facts, f"{label} overwrites")
+        flight = Flight(label, words, True, by, self.monitor.now)
+        self._incoming[words] += 1
+        self._flags[words] |= _IN
+        self._flights.append(flight)
+        return flight
+
+    def landed(self, flight: Flight, fact: int, value: int, name: str = "") -> None:
+        """The data of a write is there; readers need fact > value (a barrier's fact and phase)."""
+        self.end(flight)
+        words = flight.words
+        self._writer[words], self._written[words] = fact, value
+        self._flags[words] = self._flags[words] & (_IN | _OUT) | _ASYNC
+        self._names[fact] = name
+        self._initialise(words)
+
+    def landed_generic(self, flight: Flight, actor: Actor, lanes: np.ndarray | int) -> None:
+        """The data of a write through the generic proxy (cp.async) is there, as if the threads had stored it.
+
+        lanes: who, for each word of the flight.
+        """
+        self.end(flight)
+        facts = np.broadcast_to(actor.first + np.asarray(lanes, np.int32), flight.words.shape)
+        self._writer[flight.words], self._written[flight.words] = facts, actor.known.at(facts)
+        self._flags[flight.words] &= _IN | _OUT
+        self._initialise(flight.words)
+
+    def end(self, flight: Flight) -> None:
+        """The operation no longer touches its words."""
+        if flight.done:
+            return
+        flight.done = True
+        self._flights.remove(flight)
+        count, bit = (self._incoming, _IN) if flight.writes else (self._outgoing, _OUT)
+        count[flight.words] -= 1
+        free = flight.words[count[flight.words] == 0]
+        self._flags[free] &= np.uint8(0xFF ^ bit)
+
+    @property
+    def in_flight(self) -> list[Flight]:
+        return list(self._flights)
+
+    # --- checks ---------------------------------------------------------------------------------------
+
+    def _check_overwrite(self, words: np.ndarray, facts: Facts, what: str) -> None:
+        flags = self._flags[words]
+        for bit, check, writes in ((_OUT, "smem-overwritten-in-flight", False), (_IN, "smem-write-in-flight", True)):
+            hit = flags & bit != 0
+            if hit.any():
+                self._blame(check, words[hit][0], writes, what, "overwrites")
+        read = words[flags & _READ != 0]
+        unknown = facts.at(self._reader[read]) <= self._read[read]
+        if unknown.any():
+            word = int(read[unknown][0])
+            text = f"{what} overwrites shared {word * WORD:#x}, which an asynchronous operation reads; nothing that "
+            self._fail("smem-overwritten-unobserved", text + "the writer waited for says that it is finished", word)
+
+    def _check_known(self, words: np.ndarray, facts: Facts, what: str) -> None:
+        if not words.size:
+            return
+        unknown = facts.at(self._writer[words]) <= self._written[words]
+        if unknown.any():
+            word = int(words[unknown][0])
+            name = self._names.get(int(self._writer[word]), "")
+            wait = f"{name} phase {int(self._written[word])}" if name else "its completion"
+            text = f"{what} reads shared {word * WORD:#x}, written asynchronously, without having waited for {wait}"
+            self._fail("smem-read-unobserved", text, word)
+
+    def _check_fenced(self, check: str, words: np.ndarray, facts: Facts, what: str) -> None:
+        written = words[self._writer[words] != 0]
+        if not written.size:
+            return
+        unknown = facts.at(self._writer[written]) <= self._written[written]
+        if unknown.any():
+            word = int(written[unknown][0])
+            text = (
+                f"{what} shared {word * WORD:#x}, whose last generic write is not ordered before it: the writing "
+                f"thread must execute fence.proxy.async and then synchronise with the issuing thread "
+                f"({int(unknown.sum()) * WORD} bytes in all)"
+            )
+            self._fail(check, text, word)
+
+    def _blame(self, check: str, word: int, writes: bool, what: str, verb: str) -> None:
+        flight = next((f for f in self._flights if f.writes == writes and word in f.words), None)
+        doing = "is still writing" if writes else "still reads"
+        name = flight.label if flight else "an asynchronous operation"
+        since = f" (issued at step {flight.start})" if flight else ""
+        text = f"{what} {verb} shared {int(word) * WORD:#x}, which {name}{since} {doing}"
+        self._fail(check, text, int(word), other=name)
+
+    def _uninitialised(self, addresses: np.ndarray, what: str) -> None:
+        flat = addresses.reshape(-1)
+        bad = flat[~self.shared.init[flat]]
+        if bad.size:
+            text = f"{what} reads shared {int(bad[0]):#x}, which was never written ({bad.size} bytes in all)"
+            self._fail("uninitialised-shared", text, int(bad[0]) // WORD)
+
+    def _inside(self, words: np.ndarray, what: str) -> None:
+        if words.size and not 0 <= int(words.min()) <= int(words.max()) < self._flags.size:
+            text = f"{what} touches shared {int(words.max()) * WORD:#x} of {self.shared.bytes.size:#x} bytes"
+            self.monitor.stop("smem-out-of-window", f"CTA {self.shared.rank}: {text}")
+
+    def _fail(self, check: str, text: str, word: int, **parts) -> None:
+        self.monitor.fail(check, f"CTA {self.shared.rank}: {text}", address=word * WORD, **parts)
+
+
+    def _initialise(self, words: np.ndarray) -> None:
+        self._init[words] = _INIT

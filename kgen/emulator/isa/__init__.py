@@ -1,0 +1,20 @@
+"""The instructions, one file per family. Importing this fills the registry."""
+
+from kgen.emulator.isa import (  # noqa: F401
+    atomics,
+    bits,
+    cluster,
+    compare,
+    control,
+    convert,
+    floating,
+    half,
+    integer,
+    loads,
+    matrix,
+    mbarriers,
+    moves,
+    tma,
+    warpwide,
+    wgmma,
+)
