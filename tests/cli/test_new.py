@@ -135,14 +135,20 @@ def test_new_takes_half_a_second_at_most(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     environment["PYTHONPYCACHEPREFIX"] = str(tmp_path / "bytecode")
-    seconds = []
-    for i in range(4):
+
+    def processor_seconds(*command: str) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [sys.executable, "-m", "kgen", "new", "gemm", "--step", "9", "-o", f"p{i}"]
-        subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+        subprocess.run([sys.executable, *command], cwd=tmp_path, env=environment, check=True, capture_output=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(seconds[1:]) <= 0.5, seconds
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    new, libraries = [], []
+    for i in range(4):
+        new.append(processor_seconds("-m", "kgen", "new", "gemm", "--step", "9", "-o", f"p{i}"))
+        libraries.append(processor_seconds("-c", "import typer, typer._adapters, pydantic, jinja2, yaml"))
+    # Importing the libraries takes 0.25 s where nothing else runs; a busy machine's second is worth less.
+    busy = max(1.0, min(libraries[1:]) / 0.25)
+    assert min(new[1:]) <= 0.5 * busy, (new, libraries)
 
 
 def test_new_loads_no_driver_bindings_and_no_numerics(tmp_path):
