@@ -20,12 +20,12 @@ $(VENV)/.ready: pyproject.toml
 	  $(BIN)/pip install --quiet -e '.[toolchain]'; fi
 	@touch $@
 
-# kgen test ends with 3 where no matching card is: built and gated, not run. It says so; that is no failure of the demo.
+# On the card where there is a matching one; otherwise the compiled PTX is executed in the emulator, and kgen says so.
 demo: $(VENV)/.ready
 	rm -rf demo && mkdir demo
 	$(BIN)/kgen new gemm --step 9 -o demo/gemm_step9
 	$(BIN)/kgen build demo/gemm_step9
-	$(BIN)/kgen test demo/gemm_step9 || [ $$? -eq 3 ]
+	$(BIN)/kgen test demo/gemm_step9
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest -m "not gpu"

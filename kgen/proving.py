@@ -39,7 +39,7 @@ class Case:
 @dataclass
 class Proof:
     """What a test run showed. `running` is the case that had begun and never answered, `unproven` why nothing
-    could be shown, `output` the end of what else was printed."""
+    could be shown, `output` the end of what else was printed, `place` where it ran."""
 
     cases: list[Case] = field(default_factory=list)
     returncode: int | None = None
@@ -47,6 +47,7 @@ class Proof:
     hung: bool = False
     unproven: str = ""
     output: str = ""
+    place: str = "card"  # or emulator
 
     @property
     def failed(self) -> list[Case]:
@@ -67,6 +68,7 @@ class Proof:
         rows = [vars(c) | {"error": c.error if math.isfinite(c.error) else None} for c in self.cases]
         return {
             "exit_code": self.exit_code,
+            "place": self.place,
             "cases": rows,
             "running": self.running,
             "hung": self.hung,

@@ -71,11 +71,13 @@ def _print_report(report, directory: Path) -> None:
 def test(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Project directory.")] = Path("."),
     limit: Annotated[float, typer.Option(help="Seconds of silence that count as a hang.")] = 120.0,
+    emulate: Annotated[bool, typer.Option("--emulate", help="In the emulator, even beside a matching card.")] = False,
+    on_card: Annotated[bool, typer.Option("--card", help="On a card or not at all.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For a script.")] = False,
 ) -> None:
-    """Build a project and run its own tests on the card.
+    """Build a project and run its own tests on the card; without a matching one, its PTX in the emulator.
 
-    Exit code 0: all right; 1: a case failed; 3: no matching card, so only the compile gate was run;
+    Exit code 0: all right; 1: a case failed; 3: --card and no matching card, so only the compile gate was run;
     4: a case hung.
     """
     from kgen.build import build_library
@@ -91,20 +93,31 @@ def test(
     with working(f"compiling {name}"):
         report = build_library(directory, arch)
     have, why_not = cards()
-    if not have or have[0].arch != arch:
-        here = f"the card here is {have[0].name}" if have else why_not or "the driver shows no card"
-        proof = Proof(unproven=f"needs a card of {arch.name} ({arch.product}); {here}")
-    else:
+    fits = bool(have) and have[0].arch == arch
+    here = f"the card here is {have[0].name}" if have else why_not or "the driver shows no card"
+    needs = f"needs a card of {arch.name} ({arch.product}); {here}"
+    if fits and not emulate:
         with working(f"testing {name} on {have[0].name}") as tell:
             proof = prove(test_file, limit, tell)
+    elif on_card:
+        proof = Proof(unproven=needs)
+    else:
+        from kgen.build import compile_ptx
+        from kgen.emulation import prove as prove_emulated
+
+        ptx = compile_ptx(directory, arch).artifact.read_text()
+        with working(f"emulating {name}") as tell:
+            proof = prove_emulated(found.plan, ptx, tell)
+        if not as_json and not emulate:
+            say(f"no run on a card: it {needs}")
     if as_json:
         say_json(proof.to_json() | {"kernel": name, "gate": report.to_json()})
     else:
-        _print_proof(proof, name)
+        print_proof(proof, name)
     raise typer.Exit(proof.exit_code)
 
 
-def _print_proof(proof, name: str) -> None:
+def print_proof(proof, name: str) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -130,6 +143,8 @@ def _print_proof(proof, name: str) -> None:
             say(f"the test ended in {proof.running}")
         if not proof.cases:
             say("the test file reported no case")
+    elif proof.place == "emulator":
+        say(f"{name}: all {right} cases are right in the emulator, which executed the compiled PTX")
     else:
         say(f"{name}: all {right} cases are right")
     if proof.exit_code not in (0, 3) and proof.output:
@@ -163,7 +178,7 @@ def bench(
     dtypes = {(p.plan.input.name, p.plan.output.name) for p in found}
     if len(dtypes) > 1:
         raise UsageError("projects of different element types cannot be compared; bench them one by one")
-    sizes = [_shape(s) for s in shapes or []] or list(dict.fromkeys(p.plan.problem for p in found))
+    sizes = [parse_shape(s) for s in shapes or []] or list(dict.fromkeys(p.plan.problem for p in found))
     arch = found[0].plan.arch
     have, why_not = cards()
     if not have or have[0].arch != arch:
@@ -192,7 +207,7 @@ def bench(
     raise typer.Exit(report.exit_code)
 
 
-def _shape(text: str) -> tuple[int, int, int]:
+def parse_shape(text: str) -> tuple[int, int, int]:
     """`M,N,K`, or one number for a cube."""
     parts = text.replace("x", ",").split(",")
     sizes = [int(p) if p.strip().isdecimal() else 0 for p in parts]

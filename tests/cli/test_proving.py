@@ -103,10 +103,10 @@ def test_a_silent_grandchild_is_killed_too(tmp_path):
 def test_without_a_matching_card_nothing_is_called_right(kgen, project, built, monkeypatch, cards, words):
     monkeypatch.setattr("kgen.device.cards", lambda: cards)
     monkeypatch.setattr("kgen.proving.prove", lambda *a: pytest.fail("nothing can be run"))
-    result = kgen("test", project)
+    result = kgen("test", project, "--card")
     assert result.code == 3 and words in result.out and "nothing was run" in result.out
     assert "passed" not in result.out and "are right" not in result.out
-    assert json.loads(kgen("test", project, "--json").out)["unproven"].startswith("needs a card")
+    assert json.loads(kgen("test", project, "--card", "--json").out)["unproven"].startswith("needs a card")
     measured = kgen("bench", project)
     assert measured.code == 3 and "nothing measured: " in measured.out
 

@@ -1,0 +1,207 @@
+"""Proving a GEMM project without its card: the compiled PTX in the emulator, over the shapes that break kernels.
+
+The emulator knows nothing of specs or plans; this module does for it what the launcher at the end of the `.cu` does for
+the card: operands, tensor maps, grid.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from kgen.emulator.launch import Device
+from kgen.emulator.swizzle import Swizzle
+from kgen.emulator.tensormap import DataType, encode_tiled
+from kgen.errors import EmulatorError
+from kgen.plan.common import GemmPlan
+from kgen.plan.resources import Dtype
+from kgen.proving import Case, Proof
+
+Shape = tuple[int, int, int]
+SM_COUNT = 4  # few SMs make persistent CTAs take several tiles of a small problem
+
+_NUMPY = {"bf16": np.dtype(ml_dtypes.bfloat16), "fp16": np.dtype(np.float16), "fp32": np.dtype(np.float32)}
+_MAP_TYPE = {"bf16": DataType.BFLOAT16, "fp16": DataType.FLOAT16, "fp32": DataType.FLOAT32}
+
+
+def shapes(plan: GemmPlan) -> list[Shape]:
+    """(m, n, k): one tile, below a tile, tails, a ring that wraps, an odd grid with more tiles than CTAs."""
+    (block_m, block_n, block_k), (tile_m, tile_n), stages = plan.cta_tile, plan.cluster_tile, plan.stages
+    if plan.one_tile:
+        depths = (block_k, 1, block_k - 7) if plan.k_tiles else (block_k, 1, 3 * block_k + 1)
+        return [(block_m, block_n, k) for k in depths] + [(1, 1, depths[-1]), (block_m - 3, block_n - 5, depths[-1])]
+    return [
+        (tile_m, tile_n, block_k),
+        (1, 1, 1),
+        (7, block_n, block_k + 1),
+        (tile_m + 1, tile_n - 1, (stages + 1) * block_k - 5),
+        (2 * tile_m - 3, tile_n + 9, 2 * stages * block_k + 1),
+        (3 * tile_m - 5, 3 * tile_n + 8, 2 * block_k),
+    ]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Host copies of A, B and D, each inside a larger array whose other bytes are 0xff: NaN to whoever reads them."""
+
+    a: np.ndarray
+    b: np.ndarray
+    shape: Shape
+    strides: dict[str, int]  # elements from row to row
+
+
+GUARD_ROWS = 2
+
+
+def make_problem(plan: GemmPlan, shape: Shape, seed: int, numbers: str) -> Problem:
+    """`numbers`: "normal", or "integers" whose every product and sum is exact."""
+    m, n, k = shape
+    rng = np.random.default_rng([seed, m, n, k])
+    draw = rng.standard_normal if numbers == "normal" else lambda size: rng.integers(-4, 5, size).astype(float)
+    dtype = _NUMPY[plan.input.name]
+    by_tma = {t.operand for t in plan.tensor_maps}
+    strides = {}
+    for operand, length in (("a", k), ("b", k), ("d", n)):
+        step = 16 // (plan.output if operand == "d" else plan.input).bytes if operand in by_tma else 1
+        strides[operand] = -(-length // step) * step + int(rng.integers(0, 3)) * step
+    return Problem(draw((m, k)).astype(dtype), draw((n, k)).astype(dtype), shape, strides)
+
+
+def surrounded(values: np.ndarray, stride: int) -> np.ndarray:
+    """`values` in the corner of a poisoned array with rows of `stride` elements and guard rows below."""
+    shape = (values.shape[0] + GUARD_ROWS, stride)
+    raw = b"\xff" * (shape[0] * shape[1] * values.dtype.itemsize)
+    poisoned = np.frombuffer(raw, values.dtype).reshape(shape).copy()
+    poisoned[: values.shape[0], : values.shape[1]] = values
+    return poisoned
+
+
+def run(
+    plan: GemmPlan, ptx: str, problem: Problem, *, seed: int = 0, arithmetic: str = "fast", warn=(), trace=None
+) -> tuple[np.ndarray, bool, list[str]]:
+    """Launches the kernel once: D [m, n], whether the bytes around it are untouched, and what checks warned of.
+
+    Raises EmulatorError for whatever the kernel does wrong.
+    """
+    m, n, k = problem.shape
+    device = Device(ptx)
+    nothing = np.frombuffer(b"\xff" * (m * n * plan.output.bytes), _NUMPY[plan.output.name]).reshape(m, n)
+    host = {
+        o: surrounded(values, problem.strides[o]) for o, values in (("a", problem.a), ("b", problem.b), ("d", nothing))
+    }
+    addresses = {o: device.buffer(array, o) for o, array in host.items()}
+    sizes = {"m": m, "n": n, "k": k}
+    arguments = {name: np.int32(value) for name, value in sizes.items()}
+    arguments |= addresses | {f"ld{o}": np.int64(problem.strides[o]) for o in host}
+    for t in plan.tensor_maps:
+        columns = sizes[t.columns]
+        if t.operand == "d":  # whole 16-byte steps; the kernel writes the rest itself
+            step = 16 // t.element_bytes
+            columns = max(columns // step, 1) * step
+        arguments[t.name] = encode_tiled(
+            _MAP_TYPE[(plan.output if t.operand == "d" else plan.input).name],
+            addresses[t.operand],
+            (columns, sizes[t.rows]),
+            (problem.strides[t.operand] * t.element_bytes,),
+            (t.box_columns, t.box_rows),
+            (1, 1),
+            swizzle=Swizzle.B128,
+            arch="sm_90",
+        )
+    result = device.launch(
+        _grid(plan, m, n),
+        plan.launch.threads,
+        [arguments[name] for name in plan.parameters],
+        cluster=plan.launch.cluster if plan.launch.cluster_size > 1 else None,
+        smem=plan.launch.smem_bytes,
+        sm_count=SM_COUNT,
+        seed=seed,
+        arithmetic=arithmetic,
+        warn=warn,
+        trace=trace,
+    )
+    after = host["d"]
+    raw = after.view(np.uint8).reshape(len(after), -1)
+    intact = (raw[m:] == 0xFF).all() and (raw[:, n * plan.output.bytes :] == 0xFF).all()
+    return after[:m, :n], bool(intact), result.warnings
+
+
+def _grid(plan: GemmPlan, m: int, n: int) -> int | tuple[int, int]:
+    tiles = [-(-extent // tile) for extent, tile in zip((m, n), plan.cluster_tile, strict=True)]
+    if plan.schedule == "single":
+        return 1
+    if plan.schedule == "grid":
+        x, y, _ = plan.launch.cluster
+        return tiles[0] * x, tiles[1] * y
+    ctas = plan.ctas or SM_COUNT * plan.launch.ctas_per_sm
+    size = plan.launch.cluster_size
+    return max(1, min(tiles[0] * tiles[1], ctas // size)) * size
+
+
+def _truncated(x: np.ndarray) -> np.ndarray:
+    """float64 to float32, toward zero."""
+    nearest = x.astype(np.float32)
+    return np.where(np.abs(nearest) > np.abs(x), np.nextafter(nearest, np.float32(0)), nearest)
+
+
+def references(problem: Problem, output: Dtype) -> tuple[np.ndarray, np.ndarray]:
+    """The product in float64, and in the kernel's precision: 16 products at a time into a truncated fp32 accumulator,
+    rounded to D's type at the end."""
+    a, b = problem.a.astype(np.float64), problem.b.astype(np.float64)
+    exact, plain = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)), np.float32)
+    for k in range(0, a.shape[1], 16):
+        part = a[:, k : k + 16] @ b[:, k : k + 16].T
+        exact += part
+        plain = _truncated(plain + part)
+    return exact, plain.astype(_NUMPY[output.name]).astype(np.float64)
+
+
+def cases(
+    plan: GemmPlan, ptx: str, *, only: list[Shape] | None = None, seeds: int = 1, arithmetic: str = "fast"
+) -> Iterator[Case | str]:
+    """Runs every shape with normal numbers and with integers, each with `seeds` timings; yields the name of a case as
+    it begins, then its result. Right means: every element within twice the error of the same precision done plainly
+    (integers: exact), nothing written around D, and no check of the emulator broken."""
+    for shape in only or shapes(plan):
+        for numbers in ("normal", "integers"):
+            problem = make_problem(plan, shape, 0, numbers)
+            exact, plain = references(problem, plan.output)
+            for seed in range(seeds):
+                name = "x".join(map(str, shape)) + f" {numbers}" + (f" seed {seed}" if seeds > 1 else "")
+                yield name
+                yield _case(name, plan, ptx, problem, exact, plain, numbers, seed, arithmetic)
+
+
+def prove(plan: GemmPlan, ptx: str, tell: Callable[[str], None] = lambda text: None, **options) -> Proof:
+    """All `cases` as a proof; `tell` hears what is running, `options` are those of `cases`."""
+    proof = Proof(returncode=0, place="emulator")
+    for step in cases(plan, ptx, **options):
+        if isinstance(step, Case):
+            proof.cases.append(step)
+        else:
+            tell(f"emulating {step}")
+    return proof
+
+
+def _case(name, plan, ptx, problem, exact, plain, numbers, seed, arithmetic) -> Case:
+    start = time.monotonic()
+    try:
+        d, intact, warnings = run(plan, ptx, problem, seed=seed, arithmetic=arithmetic)
+    except EmulatorError as e:
+        return Case(name, False, float("nan"), 0.0, time.monotonic() - start, str(e))
+    got = d.astype(np.float64)
+    if numbers == "integers":
+        wanted = exact.astype(_NUMPY[plan.output.name]).astype(np.float64)
+        error, limit = float(np.max(np.abs(got - wanted))), 0.0
+    else:
+        error, limit = float(np.max(np.abs(got - exact))), 2 * float(np.max(np.abs(plain - exact)))
+    note = "; ".join(warnings)
+    if np.isnan(got).any():
+        note = f"{int(np.isnan(got).sum())} elements were not written, or read past an edge"
+    elif not intact:
+        note = "wrote outside of D"
+    return Case(name, error <= limit and intact and not warnings, error, limit, time.monotonic() - start, note)
