@@ -90,14 +90,14 @@ class Cta:
 class Machine:
     """The whole device. `progress` counts changes of state that a waiting warp might see."""
 
-    def __init__(self, program, grid, block, cluster, dynamic_shared, sm_count, seed, arithmetic, warn, explicit):
+    def __init__(self, program, grid, block, cluster, dynamic_shared, sm_count, seed, arithmetic, warn, strict, explicit):
         self.program, self.grid, self.block, self.cluster = program, grid, block, cluster
         self.dynamic_shared, self.sm_count, self.arithmetic = dynamic_shared, sm_count, arithmetic
         self.explicit_cluster = explicit
         self.shared_bytes = program.shared_dynamic_at - 1024 + dynamic_shared
         self.memory = program.memory
         self.random = random.Random(seed)
-        self.monitor = make_monitor(warn, self.locate)
+        self.monitor = make_monitor(warn, strict, self.locate)
         self.running: Warp | None = None
         self.progress = 0
         self.time = 0

@@ -101,6 +101,8 @@ def fence_commit(b, inst, mods):
         state = _progress(w)
         if commit:
             state["groups"].append(state["issued"])
+        else:
+            w.accumulators.dirty = ""
         return None
 
     return fn
@@ -136,6 +138,7 @@ def wait(b, inst, mods):
         if not pending.ready():
             return (RETRY, pending)
         group.finish(upto)
+        w.accumulators.finish(upto)
         w.actor.known.learn(group.fact, upto)
         w.machine.progress += 1
         return None
@@ -230,8 +233,11 @@ def mma_async(b, inst, mods):
             reads.insert(0, _words(words[0], 64, k, bits, trans_a))
         seq = state["issued"]
         state["issued"] += 1
+        w.accumulators.issue(w, seq, d_names, a_names, w.place())
         group.issue(w, seq, (*words, add, b_index), reads, lambda: run(w, group, words, add), w.place())
         return None
 
     b_index = b.index
+    d_names = frozenset(x.name for x in d.items)
+    a_names = frozenset(x.name for x in a.items) if in_registers else frozenset()
     return fn
