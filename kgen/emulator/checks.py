@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from kgen.emulator.monitor import DEFAULT_LEVELS, OFF, WARN, Monitor
+from kgen.emulator.monitor import DEFAULT_LEVELS, ERROR, OFF, WARN, Monitor
 
 __all__ = ["check_read", "make_monitor", "mark_write"]
 
@@ -14,16 +14,18 @@ _ONES = {1: np.uint8(1), 2: np.uint16(0x0101), 4: np.uint32(0x01010101), 8: np.u
 
 
 class _All(dict):
-    """Every check warns, but for those that are off."""
+    """Every check warns, but for those that are listed and those that are off."""
 
     def get(self, check, default=None):
-        return OFF if DEFAULT_LEVELS.get(check) == OFF else WARN
+        return super().get(check, OFF if DEFAULT_LEVELS.get(check) == OFF else WARN)
 
 
-def make_monitor(warn: Iterable[str], locate) -> Monitor:
-    """The monitor of a launch. `warn`: names of checks that only warn; "all" for every one."""
+def make_monitor(warn: Iterable[str], strict: Iterable[str], locate) -> Monitor:
+    """The monitor of a launch. Names of checks that only warn ("all": every one), and of those that are errors."""
     names = set(warn)
-    return Monitor(levels=_All() if "all" in names else dict.fromkeys(names, WARN), locate=locate)
+    levels = _All() if "all" in names else dict.fromkeys(names, WARN)
+    levels.update(dict.fromkeys(strict, ERROR))
+    return Monitor(levels=levels, locate=locate)
 
 
 def check_read(w, memory, index: np.ndarray, size: int, what: str) -> None:

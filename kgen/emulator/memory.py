@@ -121,6 +121,20 @@ class GlobalMemory:
             self._last = last
         return (addresses - np.uint64(self.base)).view(np.int64)
 
+    def gather(self, addresses: np.ndarray, nbytes: int, what: str) -> np.ndarray:
+        """uint8 [n, nbytes] at int64 `addresses`, which lie in one buffer."""
+        return self.bytes[self._span(addresses, nbytes, what, False)]
+
+    def scatter(self, addresses: np.ndarray, data: np.ndarray, what: str) -> None:
+        """Stores uint8 [n, nbytes] at int64 `addresses`, which lie in one buffer."""
+        self.bytes[self._span(addresses, data.shape[1], what, True)] = data
+
+    def _span(self, addresses, nbytes: int, what: str, write: bool) -> np.ndarray:
+        addresses = np.asarray(addresses, np.int64)
+        low, high = int(addresses.min()), int(addresses.max()) + nbytes
+        self.check(low, high - low, what, write)
+        return (addresses - self.base)[:, None] + np.arange(nbytes)
+
     def read(self, address: int, size: int, what: str = "read") -> np.ndarray:
         """uint8 copy of `size` bytes."""
         self.check(address, size, what)

@@ -17,6 +17,7 @@ ERROR, WARN, OFF = "error", "warn", "off"
 # Checks that are not errors unless asked for: rules of the document that kernels break and still run.
 DEFAULT_LEVELS = {
     "async-write-unfenced": WARN,
+    "idesc-unusual": WARN,
     "swizzle-phase": WARN,
     "tmem-missing-fence-before": WARN,
     "tmem-missing-fence-after": WARN,
@@ -52,6 +53,7 @@ class Monitor:
     locate: Callable[[], str] | None = None
     listeners: list[Listener] = field(default_factory=list)
     warnings: list[CheckFailure] = field(default_factory=list)
+    _warned: set[tuple[str, str]] = field(default_factory=set)
     now: int = 0
     origin: str | None = None  # place of the instruction behind the asynchronous action that runs now
 
@@ -64,11 +66,12 @@ class Monitor:
         return self.levels.get(check, DEFAULT_LEVELS.get(check, ERROR))
 
     def fail(self, check: str, message: str, **parts) -> None:
-        """Raises CheckFailure, or only keeps it in `warnings`, or neither, by the level of the check."""
+        """Raises CheckFailure, or keeps it in `warnings` (once per place), or neither, by the check's level."""
         level = self.level(check)
         if level == ERROR:
             self.stop(check, message, **parts)
-        if level == WARN:
+        if level == WARN and (check, self.place() or message) not in self._warned:
+            self._warned.add((check, self.place() or message))
             self.warnings.append(self._failure(check, message, parts))
 
     def place(self) -> str:

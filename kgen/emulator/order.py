@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 WARP = 32
-_LOADS, _STORES, _PER_WARP = WARP, WARP + 1, WARP + 2
+_LOADS, _STORES, _LOADS_FENCED, _STORES_FENCED, _PER_WARP = range(WARP, WARP + 5)
 
 
 class Facts:
@@ -98,6 +98,24 @@ class Actor:
     @property
     def store_fact(self) -> int:
         return self.first + _STORES
+
+    @property
+    def load_fenced_fact(self) -> int:
+        """Counts those that a tcgen05.fence::before_thread_sync came after."""
+        return self.first + _LOADS_FENCED
+
+    @property
+    def store_fenced_fact(self) -> int:
+        return self.first + _STORES_FENCED
+
+    def fence_before(self) -> None:
+        """`tcgen05.fence::before_thread_sync`: what was waited for may be handed on."""
+        self.known.learn(self.load_fenced_fact, self.known.get(self.load_fact))
+        self.known.learn(self.store_fenced_fact, self.known.get(self.store_fact))
+
+    def fence_after(self) -> None:
+        """`tcgen05.fence::after_thread_sync`: later tcgen05 instructions come after what is known now."""
+        self.after = self.known.copy()
 
     def fence_fact(self, lane):
         """The fact that counts the proxy fences of a lane (an int or an array)."""

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from kgen.emulator.accumulators import guard
 from kgen.emulator.inline import Flat, flatten
 from kgen.emulator.memory import LOCAL_WINDOW, SHARED_BASE, GlobalMemory
 from kgen.emulator.operands import Address, FloatImm, Function, Imm, Instruction, Module, Reg, Sink, Special, Symbol
@@ -347,6 +348,7 @@ def load(ptx: str, kernel: str | None = None) -> Program:
     b.index = len(code)
     code.append(b.bind(end))
     touched.append((set(), set()))
+    guard(flat.body, code, touched)
     instrument(flat.body, flat.tables, code, touched)
     guards = {i.guard.name: b.src(i.guard, "pred") for i in flat.body if i.guard is not None}
     banks = {k: (max(n, 1), _BANKS[k]) for k, n in b.counts.items()}

@@ -6,14 +6,14 @@ import random
 
 import numpy as np
 
+from kgen.emulator.async_units import Agenda, ClusterUnits
+from kgen.emulator.bulk import BulkUnit
 from kgen.emulator.checks import make_monitor
-from kgen.emulator.hazards import SharedHazards
+from kgen.emulator.cp_async import CpAsyncUnit
 from kgen.emulator.isa.control import NamedBarrier
-from kgen.emulator.mbarrier import BarrierTable
 from kgen.emulator.memory import SharedMemory
-from kgen.emulator.monitor import CheckFailure
-from kgen.emulator.order import Handover, Meeting, Order
-from kgen.emulator.pending import Pending
+from kgen.emulator.order import Handover, Meeting
+from kgen.emulator.tma import TmaUnit
 from kgen.emulator.warp import Warp
 from kgen.errors import EmulatorError
 
@@ -34,7 +34,17 @@ class Cluster:
         self.number, self.ctas = number, []
         self.generation = 0
         self.arrived: dict[str, int] = {}  # warp -> its lanes that arrived in this generation
-        self.order, self.meeting, self.handover = Order(), Meeting(), Handover()
+        self.meeting, self.handover = Meeting(), Handover()
+        self.units: ClusterUnits | None = None
+
+    def equip(self, machine: Machine, size: int) -> None:
+        """Gives the cluster its shared memories and asynchronous units."""
+        memories = [SharedMemory(machine.shared_bytes, rank) for rank in range(size)]
+        self.units = ClusterUnits(memories, machine.memory, machine.agenda)
+        self.order = self.units.order
+        self.bulk = BulkUnit(self.units)
+        self.tma = TmaUnit(self.units, self.bulk)
+        self.cp_async = CpAsyncUnit(self.units)
 
     def complete(self) -> None:
         """Opens the barrier if every live thread of the cluster has arrived."""
@@ -57,11 +67,10 @@ class Cta:
         self.block = machine.block
         threads = int(np.prod(self.block))
         self.round_threads = -(-threads // 32) * 32
-        self.shared = SharedMemory(machine.shared_bytes, rank)
+        self.units = cluster.units.ctas[rank]
+        self.shared, self.table, self.hazards = self.units.shared, self.units.barriers, self.units.hazards
         self.shared.cta = self
         self.shared.guarded = machine.program.asynchronous
-        self.table = BarrierTable(self.shared, machine.monitor, cluster.order)
-        self.hazards = SharedHazards(self.shared, machine.monitor, self.table)
         self.barriers = [NamedBarrier() for _ in range(16)]
         self.name = f"CTA ({', '.join(map(str, index))})"
         self.ended = False
@@ -70,38 +79,39 @@ class Cta:
     def warp_ended(self, warp: Warp) -> None:
         """Called when the last lane of a warp has exited."""
         self.cluster.complete()
+        self.cluster.bulk.exit(warp.actor)
+        self.cluster.cp_async.exit(warp.actor)
         if all(w.done for w in self.warps):
             self.ended = True
-            self.table.exit()
+            self.units.exit()
             self.machine.cta_ended(self)
 
 
 class Machine:
     """The whole device. `progress` counts changes of state that a waiting warp might see."""
 
-    def __init__(self, program, grid, block, cluster, dynamic_shared, sm_count, seed, arithmetic, warn, explicit):
+    def __init__(self, program, grid, block, cluster, dynamic_shared, sm_count, seed, arithmetic, warn, strict, explicit):
         self.program, self.grid, self.block, self.cluster = program, grid, block, cluster
         self.dynamic_shared, self.sm_count, self.arithmetic = dynamic_shared, sm_count, arithmetic
         self.explicit_cluster = explicit
         self.shared_bytes = program.shared_dynamic_at - 1024 + dynamic_shared
         self.memory = program.memory
         self.random = random.Random(seed)
-        self.monitor = make_monitor(warn, self.locate)
+        self.monitor = make_monitor(warn, strict, self.locate)
         self.running: Warp | None = None
         self.progress = 0
         self.time = 0
         self.resident: list[Cta] = []
         self.instructions = 0
-        self.pending = Pending(self)
-        self.units: list = [self.pending]  # asynchronous units: each has pending() and step(random)
-        self.acting = ""
+        self.agenda = Agenda(self.monitor, seed)
+        self.maps: dict[bytes, object] = {}
         self.waiting = self._clusters()
         self.expired_at = [-1, 0]
         self.trace = None
 
     def locate(self) -> str:
         """The instruction being executed, for messages; nothing when an asynchronous unit acts."""
-        return self.running.place() if self.running is not None else self.acting
+        return self.running.place() if self.running is not None else ""
 
     # -- grid --------------------------------------------------------------------------------------------
     def _clusters(self) -> list[tuple[int, list[tuple[int, int, int]]]]:
@@ -125,6 +135,7 @@ class Machine:
 
     def start_cluster(self, number: int, members) -> None:
         cluster = Cluster(number)
+        cluster.equip(self, len(members))
         used = {c.sm for c in self.resident}
         free = [s for s in range(self.sm_count) if s not in used]
         for rank, index in enumerate(members):
@@ -136,8 +147,6 @@ class Machine:
     def cta_ended(self, cta: Cta) -> None:
         """Frees the SM; the next cluster may start."""
         self.progress += 1
-        for unit in self.units:
-            unit.cta_ended(cta)
         self.resident.remove(cta)
 
     def arrived_barrier(self, w, barrier, kind: str) -> None:
@@ -159,7 +168,7 @@ class Machine:
                     break
                 ran = self._round()
                 self.time += 64
-                busy = any(unit.pending() for unit in self.units)
+                busy = self.agenda.pending()
                 if busy and (not ran or self.random.random() < 0.25):
                     self._step()
                     continue
@@ -179,10 +188,7 @@ class Machine:
                     self._watch(True)
                 elif watching and all(w.spinning or not self._can(w) for c in self.resident for w in c.warps):
                     raise DeadlockError(self._deadlock("every warp waits or repeats a loop that changes nothing"))
-            while any(unit.pending() for unit in self.units):
-                self._step()
-            for unit in self.units:
-                unit.finish()
+            self.agenda.drain()
 
     def _expire(self) -> bool:
         """Lets blocked try_waits return false, as their time limit would; a few times without any progress."""
@@ -201,13 +207,9 @@ class Machine:
         return found
 
     def _step(self) -> None:
-        """One action of an asynchronous unit that has something to do."""
-        try:
-            self.random.choice([u for u in self.units if u.pending()]).step(self.random)
-        except CheckFailure:
-            raise
-        except EmulatorError as error:
-            raise EmulatorError(f"{error}\n  in {self.acting}") from None
+        """One action of the asynchronous units."""
+        self.agenda.step(self.random)
+        self.progress += 1
 
     def _round(self) -> int:
         warps = [w for c in self.resident for w in c.warps if not w.done]
@@ -258,6 +260,4 @@ class Machine:
                 lines.append(f"  {cta.name} warp {', '.join(map(str, ended))} exited")
         if self.waiting:
             lines.append(f"  {len(self.waiting)} clusters have not started ({self.sm_count} SMs are taken)")
-        for unit in self.units:
-            lines += unit.report()
         return "\n".join(lines)

@@ -7,6 +7,7 @@ from kgen.emulator.isa import (  # noqa: F401
     compare,
     control,
     convert,
+    cp_async,
     floating,
     half,
     integer,

@@ -7,13 +7,16 @@ once all four have; it then reads shared memory and registers, which is as late 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import numpy as np
 
 from kgen.emulator import descriptors, fragments
+from kgen.emulator.hazards import words_of
 from kgen.emulator.isa.control import gather_all
 from kgen.emulator.isa.matrix import matmul
 from kgen.emulator.operands import Imm, Reg, Vector
+from kgen.emulator.order import Facts
 from kgen.emulator.registry import op
 from kgen.emulator.warp import RETRY
 from kgen.errors import EmulatorError
@@ -22,30 +25,52 @@ _BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8":
 
 
 class Warpgroup:
-    """The queue of four warps: `issued` instructions (by sequence number), of which `done` are complete."""
+    """The queue of four warps. `calls` are the instructions issued, by sequence number; `fact` counts those that a
+    warp has waited for."""
 
     def __init__(self, cta, number: int):
         self.cta, self.number = cta, number
         self.calls: list[dict] = []
-        self.done = 0
+        self.fact = cta.cluster.order.facts(1)
 
     @property
     def warps(self):
         return self.cta.warps[4 * self.number : 4 * self.number + 4]
 
-    def issue(self, w, seq: int, values: tuple, task, place: str) -> None:
+    def issue(self, w, seq: int, values: tuple, reads, task, place: str) -> None:
+        """One warp issues instruction `seq`; the fourth puts it on the agenda. `reads`: shared words it reads."""
         if seq == len(self.calls):
-            self.calls.append({"values": values, "warps": 0, "place": place})
+            self.calls.append({"values": values, "warps": 0, "place": place, "action": None})
         call = self.calls[seq]
         if call["values"] != values:
             raise EmulatorError(f"the warps of a warpgroup issue wgmma with different operands (first at {call['place']})")
         call["warps"] += 1
-        if call["warps"] == 4:
-            def run():
-                task()
-                self.done += 1
+        if call["warps"] < 4:
+            return
+        facts = _common_knowledge(self.warps)
+        label = f"wgmma {seq} of warpgroup {self.number} in {self.cta.name}"
+        hazards = self.cta.hazards
+        flights = [hazards.begin_read(words, facts, label, "", self.fact, seq) for words in reads]
 
-            self.cta.machine.pending.add(run, "wgmma", place, ("wgmma", id(self)))
+        def run():
+            task()
+            for flight in flights:
+                hazards.end(flight)
+
+        before = [self.calls[seq - 1]["action"]] if seq else []
+        unit = f"tensor core of {self.cta.name} warpgroup {self.number}"
+        call["action"] = self.cta.machine.agenda.add("wgmma", unit, label, run, after=before)
+
+    def finish(self, upto: int) -> None:
+        """Runs the instructions before number `upto`, all of which four warps have issued."""
+        self.cta.machine.agenda.force(c["action"] for c in self.calls[:upto] if not c["action"].done)
+
+
+def _common_knowledge(warps) -> Facts:
+    """What all of the warps know: each of them must have synchronised with the operands' writers."""
+    known = [x.actor.known.values for x in warps]
+    size = min(x.size for x in known)
+    return Facts(np.minimum.reduce([x[:size] for x in known]))
 
 
 def warpgroup(w) -> Warpgroup:
@@ -76,6 +101,8 @@ def fence_commit(b, inst, mods):
         state = _progress(w)
         if commit:
             state["groups"].append(state["issued"])
+        else:
+            w.accumulators.dirty = ""
         return None
 
     return fn
@@ -86,11 +113,12 @@ class _Wait:
         self.group, self.upto = group, upto
 
     def ready(self) -> bool:
-        return self.group.done >= self.upto
+        calls = self.group.calls
+        return self.upto == 0 or (len(calls) >= self.upto and calls[self.upto - 1]["action"] is not None)
 
     def describe(self) -> str:
-        missing = 4 - self.group.calls[self.group.done]["warps"] if self.group.done < len(self.group.calls) else 0
-        return f"wgmma {self.group.done + 1} of {self.upto}, which {missing} warps of the warpgroup have not issued"
+        missing = 4 - self.group.calls[self.upto - 1]["warps"]
+        return f"wgmma {self.upto} of its warpgroup, which {missing} warps of the warpgroup have not issued"
 
 
 @op("wgmma.wait_group")
@@ -105,10 +133,32 @@ def wait(b, inst, mods):
         groups = _progress(w)["groups"]
         if len(groups) <= left:
             return None
-        pending = _Wait(warpgroup(w), groups[len(groups) - left - 1])
-        return None if pending.ready() else (RETRY, pending)
+        group, upto = warpgroup(w), groups[len(groups) - left - 1]
+        pending = _Wait(group, upto)
+        if not pending.ready():
+            return (RETRY, pending)
+        group.finish(upto)
+        w.accumulators.finish(upto)
+        w.actor.known.learn(group.fact, upto)
+        w.machine.progress += 1
+        return None
 
     return fn
+
+
+@lru_cache(maxsize=512)
+def _descriptor(word: int, bits: int, trans: bool):
+    desc = descriptors.decode_wgmma(word)
+    major = descriptors.MN_MAJOR if trans else descriptors.K_MAJOR
+    descriptors.check_operand(desc, bits, major)
+    return desc, major
+
+
+@lru_cache(maxsize=512)
+def _words(word: int, rows: int, k: int, bits: int, trans: bool) -> np.ndarray:
+    """The 4-byte words of shared memory that an operand occupies."""
+    desc, major = _descriptor(word, bits, trans)
+    return np.unique(words_of(descriptors.chunk_addresses(desc, rows, k, bits // 8, major), 16))
 
 
 @op("wgmma.mma_async")
@@ -149,9 +199,7 @@ def mma_async(b, inst, mods):
     unit = {"negate_a": negate_a, "negate_b": negate_b}
 
     def operand(memory, word, rows, trans):
-        desc = descriptors.decode_wgmma(word)
-        major = descriptors.MN_MAJOR if trans else descriptors.K_MAJOR
-        descriptors.check_operand(desc, bits, major)
+        desc, major = _descriptor(word, bits, trans)
         return descriptors.read_operand(memory.bytes, desc, rows, k, bits, major)
 
     def run(w, group, words, add):
@@ -180,10 +228,16 @@ def mma_async(b, inst, mods):
         group, state = warpgroup(w), _progress(w)
         words = (int(w.v[a_slot][0]) if a_slot is not None else 0, int(w.v[b_slot][0]))
         add = bool(w.v[scale_slot][0]) ^ scale.negated if scale_slot is not None else bool(scale.value)
+        reads = [_words(words[1], n, k, bits, trans_b)]
+        if a_slot is not None:
+            reads.insert(0, _words(words[0], 64, k, bits, trans_a))
         seq = state["issued"]
         state["issued"] += 1
-        group.issue(w, seq, (*words, add, b_index), lambda: run(w, group, words, add), w.place())
+        w.accumulators.issue(w, seq, d_names, a_names, w.place())
+        group.issue(w, seq, (*words, add, b_index), reads, lambda: run(w, group, words, add), w.place())
         return None
 
     b_index = b.index
+    d_names = frozenset(x.name for x in d.items)
+    a_names = frozenset(x.name for x in a.items) if in_registers else frozenset()
     return fn
