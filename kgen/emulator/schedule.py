@@ -81,6 +81,8 @@ class Cta:
         self.cluster.complete()
         self.cluster.bulk.exit(warp.actor)
         self.cluster.cp_async.exit(warp.actor)
+        if warp.warpgroup is not None:
+            warp.warpgroup.exit(warp.index % 4)
         if all(w.done for w in self.warps):
             self.ended = True
             self.units.exit()
