@@ -14,12 +14,11 @@ import numpy as np
 
 from kgen.emulator.async_units import Action, ClusterUnits, CtaUnits
 from kgen.emulator.clusters import offset_of
-from kgen.emulator.descriptors import K_MAJOR, decode_tcgen05, element_addresses, unpack_padded
+from kgen.emulator.descriptors import K_MAJOR, decode_tcgen05, element_addresses, operand_words, unpack_padded
 from kgen.emulator.order import Actor
 from kgen.emulator.tcgen05_mma import Mma, MmaOperands, pieces_of_columns
 from kgen.emulator.tensor_memory import Queue, TensorMemory
 from kgen.emulator.tmem import CP_SHAPES, container_bytes, cp_lanes, split_address
-from kgen.emulator.wgmma import operand_words
 from kgen.errors import EmulatorError
 
 _DECOMPRESS = {"": 8, "b8x16.b4x16_p64": 4, "b8x16.b6x16_p32": 6}
