@@ -214,6 +214,17 @@ def chunk_addresses(
     return np.unique(element_addresses(desc, rows, k_elements, esz, major) & ~15)
 
 
+@lru_cache(maxsize=4096)
+def operand_words(
+    desc: MatrixDescriptor, rows: int, k_elements: int, esz: int, major: str = K_MAJOR
+) -> np.ndarray:
+    """int64 [n], ascending and unique: the 4-byte words (address // 4) of `chunk_addresses`."""
+    chunks = chunk_addresses(desc, rows, k_elements, esz, major)
+    words = (chunks[:, None] // 4 + np.arange(4)).reshape(-1)
+    words.flags.writeable = False
+    return words
+
+
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32}
 
 

@@ -13,6 +13,9 @@ from kgen.emulator.cp_async import CpAsyncUnit
 from kgen.emulator.isa.control import NamedBarrier
 from kgen.emulator.memory import SharedMemory
 from kgen.emulator.order import Handover, Meeting
+from kgen.emulator.tcgen05 import Tcgen05
+from kgen.emulator.tcgen05_io import TmemAccess
+from kgen.emulator.tensor_memory import TensorMemory
 from kgen.emulator.tma import TmaUnit
 from kgen.emulator.warp import Warp
 from kgen.errors import EmulatorError
@@ -45,6 +48,9 @@ class Cluster:
         self.bulk = BulkUnit(self.units)
         self.tma = TmaUnit(self.units, self.bulk)
         self.cp_async = CpAsyncUnit(self.units)
+        self.tensor_memories = [TensorMemory(machine.monitor, self.order, f"tensor memory {r}") for r in range(size)]
+        self.tcgen05 = Tcgen05(self.units, self.tensor_memories, machine.arithmetic)
+        self.alloc_calls: dict[int, list[dict]] = {}
 
     def complete(self) -> None:
         """Opens the barrier if every live thread of the cluster has arrived."""
@@ -70,6 +76,8 @@ class Cta:
         self.units = cluster.units.ctas[rank]
         self.shared, self.table, self.hazards = self.units.shared, self.units.barriers, self.units.hazards
         self.shared.cta = self
+        self.tmem = cluster.tensor_memories[rank]
+        self.tmem_access = TmemAccess(self.tmem)
         self.shared.guarded = machine.program.asynchronous
         self.barriers = [NamedBarrier() for _ in range(16)]
         self.name = f"CTA ({', '.join(map(str, index))})"
@@ -81,9 +89,13 @@ class Cta:
         self.cluster.complete()
         self.cluster.bulk.exit(warp.actor)
         self.cluster.cp_async.exit(warp.actor)
+        self.tmem_access.exit(warp.actor)
+        if warp.warpgroup is not None:
+            warp.warpgroup.exit(warp.index % 4)
         if all(w.done for w in self.warps):
             self.ended = True
             self.units.exit()
+            self.tmem.exit(self.name)
             self.machine.cta_ended(self)
 
 

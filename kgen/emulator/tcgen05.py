@@ -14,12 +14,11 @@ import numpy as np
 
 from kgen.emulator.async_units import Action, ClusterUnits, CtaUnits
 from kgen.emulator.clusters import offset_of
-from kgen.emulator.descriptors import K_MAJOR, decode_tcgen05, element_addresses, unpack_padded
+from kgen.emulator.descriptors import K_MAJOR, decode_tcgen05, element_addresses, operand_words, unpack_padded
 from kgen.emulator.order import Actor
 from kgen.emulator.tcgen05_mma import Mma, MmaOperands, pieces_of_columns
 from kgen.emulator.tensor_memory import Queue, TensorMemory
 from kgen.emulator.tmem import CP_SHAPES, container_bytes, cp_lanes, split_address
-from kgen.emulator.wgmma import operand_words
 from kgen.errors import EmulatorError
 
 _DECOMPRESS = {"": 8, "b8x16.b4x16_p64": 4, "b8x16.b6x16_p32": 6}
@@ -47,6 +46,7 @@ class Tcgen05:
         self.monitor, self.agenda = units.monitor, units.agenda
         self._queues: dict[tuple[Actor, int], Queue] = {}
         self._pending: dict[Queue, list[_Pending]] = {}
+        self._commits: dict[Queue, list[Action]] = {}  # the latest commit's arrivals
         self._group = 0  # the cta_group that all instructions must have
 
     # --- instructions ---------------------------------------------------------------------------------
@@ -142,6 +142,11 @@ class Tcgen05:
         facts = actor.release()
         facts.learn(queue.done_fact, queue.issued)
         offset = offset_of(mbar)
+        # Commits of one thread arrive in order: kernels leave the last "stage is free" commit unawaited, because
+        # the commit that they do wait for comes after it. The document does not say so, hence not when strict.
+        if not self.strict:
+            before += self._commits.get(queue, [])
+        arrivals = self._commits[queue] = []
         targets = [self.units.cta_of(mbar, what)] if mask is None else self.units.multicast(mask, what)
         for cta in targets:
             cta.barriers.at(offset, what)
@@ -152,7 +157,8 @@ class Tcgen05:
                 barrier.learn(facts)
                 barrier.arrive(1, who=what)
 
-            self.agenda.add("commit", f"tensor core of CTA {rank}", label, arrive, after=before)
+            unit = f"tensor core of CTA {rank}"
+            arrivals.append(self.agenda.add("commit", unit, label, arrive, after=before))
 
     def fence_before(self, actor: Actor) -> None:
         """`tcgen05.fence::before_thread_sync`: what the thread has issued may be ordered before others'."""

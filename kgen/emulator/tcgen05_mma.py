@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from kgen.emulator.async_units import CtaUnits
-from kgen.emulator.descriptors import K_MAJOR, MN_MAJOR, check_operand, decode_tcgen05, read_operand
+from kgen.emulator.descriptors import K_MAJOR, MN_MAJOR, check_operand, decode_tcgen05, operand_words, read_operand
 from kgen.emulator.formats import FORMATS
 from kgen.emulator.idesc import PACKED, SCALED, InstructionDescriptor, check_instruction
 from kgen.emulator.mma import Scales, mma
@@ -31,7 +31,6 @@ from kgen.emulator.tmem import (
     scale_bytes,
     split_address,
 )
-from kgen.emulator.wgmma import operand_words
 from kgen.errors import EmulatorError
 
 A_COLUMNS = 8  # 32 bytes of K per row, whatever the type

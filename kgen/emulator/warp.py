@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from kgen.emulator.accumulators import InFlight
 from kgen.emulator.monitor import CheckFailure
 from kgen.errors import EmulatorError
 
@@ -74,7 +73,9 @@ class Warp:
         self.local_views = {n: self.local.reshape(-1).view(t) for n, t in _LOCAL.items()}
         self.expired: dict[int, bool] = {}  # try_waits whose time limit has passed
         self.at = 0
-        self.accumulators = InFlight()
+        self.alloc_call: dict | None = None  # a tcgen05.alloc that is under way
+        self.loading: set[str] = set()  # registers that a tcgen05.ld will write at the next wait::ld
+        self.warpgroup = None  # its wgmma queue, once there is one
         self.written: dict[str, np.ndarray] = {}  # lanes that wrote a register that needs watching
         self.actor = cta.cluster.order.actor(self.name)
         self.v = program.rows(self)

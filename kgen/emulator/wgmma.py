@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 
@@ -24,10 +23,9 @@ from kgen.emulator.async_units import ClusterUnits, CtaUnits
 from kgen.emulator.descriptors import (
     K_MAJOR,
     MN_MAJOR,
-    MatrixDescriptor,
     check_operand,
-    chunk_addresses,
     decode_wgmma,
+    operand_words,
     read_operand,
 )
 from kgen.emulator.hazards import Flight
@@ -38,15 +36,6 @@ from kgen.errors import EmulatorError
 WARPS = 4
 M = 64
 _BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "b1": 1}
-
-
-@lru_cache(maxsize=4096)
-def operand_words(desc: MatrixDescriptor, rows: int, k: int, esz: int, major: str) -> np.ndarray:
-    """int64, unique: shared-memory words of an operand of k elements of esz bytes per row."""
-    chunks = chunk_addresses(desc, rows, k, esz, major)
-    words = (chunks[:, None] // 4 + np.arange(4)).reshape(-1)
-    words.flags.writeable = False
-    return words
 
 
 @dataclass(frozen=True)

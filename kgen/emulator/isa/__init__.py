@@ -15,6 +15,7 @@ from kgen.emulator.isa import (  # noqa: F401
     matrix,
     mbarriers,
     moves,
+    tcgen05,
     tma,
     warpwide,
     wgmma,

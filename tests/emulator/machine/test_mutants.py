@@ -52,9 +52,9 @@ MUTANTS = {
         ["smem-overwritten-in-flight", "smem-overwritten-unobserved"],
     ),
     "results are read before wait_group": (
-        7, drop(r"wgmma\.wait_group\.sync\.aligned 0;"), ["wgmma-register-in-flight"],
+        7, drop(r"wgmma\.wait_group\.sync\.aligned 0;"), ["wgmma-registers-in-flight"],
     ),
-    "no wgmma.fence": (5, drop(r"wgmma\.fence\S*;"), ["wgmma-unfenced-registers"]),
+    "no wgmma.fence": (5, drop(r"wgmma\.fence\S*;"), ["wgmma-missing-fence"]),
     "staging is overwritten while a store reads it": (
         7, drop(r"cp\.async\.bulk\.wait_group\.read 1;"), ["smem-overwritten-in-flight", "smem-overwritten-unobserved"],
     ),

@@ -23,7 +23,7 @@ class Global:
 
     base = 1 << 20
 
-    def __init__(self, size=1 << 18):
+    def __init__(self, size=1 << 20):
         self.bytes = np.random.default_rng(1).integers(0, 256, size).astype(np.uint8)
 
     def _index(self, addresses, nbytes, what):
