@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-gpu lint clean
+.PHONY: help demo test test-gpu test-slow lint clean
 
 help:
 	@echo "make demo      set up, scaffold gemm --step 9, build it and prove what this machine can prove"
 	@echo "make test      all tests that need no GPU"
 	@echo "make test-gpu  the tests that need a Hopper card"
+	@echo "make test-slow minutes of emulation: every preset over twenty timings"
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,10 +29,13 @@ demo: $(VENV)/.ready
 	$(BIN)/kgen test demo/gemm_step9
 
 test: $(VENV)/.ready
-	$(BIN)/python -m pytest -m "not gpu"
+	$(BIN)/python -m pytest -m "not gpu and not slow"
 
 test-gpu: $(VENV)/.ready
 	$(BIN)/python -m pytest -m gpu -rs
+
+test-slow: $(VENV)/.ready
+	$(BIN)/python -m pytest -m slow
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check kgen tests

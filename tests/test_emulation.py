@@ -44,6 +44,18 @@ def test_variant(name, tmp_path):
     assert proof.exit_code == 0, [c for c in proof.cases if not c.ok]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda p: p.reference)
+def test_no_false_alarm_over_twenty_timings(preset, tmp_path):
+    """The shape that wraps the rings most and the one with most tiles per CTA; once in exact arithmetic."""
+    plan = make_plan(parse_spec(preset.text).spec)
+    ptx = ptx_of(render_project(plan, preset.text), tmp_path, plan.arch)
+    wrapping = shapes(plan)[-2:]
+    proof = prove(plan, ptx, only=wrapping, seeds=20)
+    proof.cases += prove(plan, ptx, only=wrapping, arithmetic="exact").cases
+    assert proof.exit_code == 0, [c for c in proof.cases if not c.ok]
+
+
 def broken_by(name: str, directory, before: str, after: str) -> Case | None:
     """The first case that a changed .cu of a variant fails: rings that wrap, then several tiles per CTA, two timings."""
     files = variant_project(name)
