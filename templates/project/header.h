@@ -24,7 +24,7 @@ struct ${ plan.name }_args {
  * Returns cudaSuccess, or launches nothing and returns
  *   cudaErrorInvalidValue            null pointer, an extent below 1, a stride shorter than a row${ ", more than one tile" if "limit" in plan.parts }
 /*% if plan.tensor_maps %*/
- *   cudaErrorMisalignedAddress       ${ plan.tensor_maps | map(attribute="operand") | join(", ") }: address or row stride that is no multiple of 16 bytes (the TMA engine's rule)
+ *   cudaErrorMisalignedAddress       ${ plan.tensor_maps | map(attribute="operand") | join(", ") }: address or row stride is no multiple of 16 bytes
 /*% endif %*/
  *   cudaErrorNoKernelImageForDevice  the current device is not of compute capability ${ plan.arch.compute_capability | join(".") }
  *   or what the CUDA runtime reports. */

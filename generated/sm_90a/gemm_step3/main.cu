@@ -18,7 +18,8 @@ constexpr unsigned WATCHDOG_SECONDS = 120;
 static void check(cudaError_t error, const char *what) {
   if (error == cudaSuccess) return;
   fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
-  exit(error == cudaErrorNoKernelImageForDevice || error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver ? 3 : 2);
+  const bool no_card = error == cudaErrorNoKernelImageForDevice || error == cudaErrorNoDevice;
+  exit(no_card || error == cudaErrorInsufficientDriver ? 3 : 2);
 }
 
 static void hung(int) {
@@ -47,7 +48,8 @@ __global__ void fill(Input *matrix, int64_t count, uint32_t seed) {
 __global__ void compare(gemm_step3_args g, unsigned long long *errors) {
   const Input *a = static_cast<const Input *>(g.a), *b = static_cast<const Input *>(g.b);
   const Output *d = static_cast<const Output *>(g.d);
-  for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < g.m * g.n; i += int64_t(gridDim.x) * blockDim.x) {
+  const int64_t first = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, stride = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t i = first; i < g.m * g.n; i += stride) {
     const int64_t row = i / g.n, column = i % g.n;
     double exact = 0;
     float plain = 0;

@@ -23,7 +23,7 @@ struct gemm_step5_args {
  *
  * Returns cudaSuccess, or launches nothing and returns
  *   cudaErrorInvalidValue            null pointer, an extent below 1, a stride shorter than a row
- *   cudaErrorMisalignedAddress       a, b, d: address or row stride that is no multiple of 16 bytes (the TMA engine's rule)
+ *   cudaErrorMisalignedAddress       a, b, d: address or row stride is no multiple of 16 bytes
  *   cudaErrorNoKernelImageForDevice  the current device is not of compute capability 9.0
  *   or what the CUDA runtime reports. */
 cudaError_t gemm_step5_launch(const struct gemm_step5_args *args, cudaStream_t stream);

@@ -3,8 +3,8 @@
     pytest test_gemm_step5.py           one test per case
     python test_gemm_step5.py [--json]  a line per case; exit code 0 right, 1 wrong, 3 no card, 4 hung
 
-Needs the library (`make`), numpy, ml_dtypes and cuda-python. Operands are fresh random numbers; KGEN_SEED repeats a run.
-Every byte of D and around it is poisoned before the launch, and so is what lies around A and B.
+Needs the library (`make`), numpy, ml_dtypes and cuda-python. Operands are fresh random numbers; KGEN_SEED repeats a
+run. Every byte of D and around it is poisoned before the launch, and so is what lies around A and B.
 """
 
 import ctypes
@@ -35,7 +35,10 @@ INVALID, MISALIGNED = cudart.cudaError_t.cudaErrorInvalidValue, cudart.cudaError
 class Args(ctypes.Structure):
     """struct gemm_step5_args; strides in elements."""
 
-    _fields_ = [(p, ctypes.c_void_p) for p in "abd"] + [(n, ctypes.c_int64) for n in ("m", "n", "k", "lda", "ldb", "ldd")]
+    _fields_ = [
+        *((pointer, ctypes.c_void_p) for pointer in "abd"),
+        *((number, ctypes.c_int64) for number in ("m", "n", "k", "lda", "ldb", "ldd")),
+    ]
 
 
 # (m, n, k)
@@ -76,7 +79,8 @@ def why_no_card():
         return f"no usable CUDA card: {error.name}"
     _, minor = cudart.cudaDeviceGetAttribute(cudart.cudaDeviceAttr.cudaDevAttrComputeCapabilityMinor, 0)
     if (major, minor) != (9, 0):
-        return f"the card has compute capability {major}.{minor}; {NAME} is for 9.0"
+        here = f"the card has compute capability {major}.{minor}"
+        return f"{here}; {NAME} is for 9.0"
     return None
 
 
@@ -135,8 +139,8 @@ def launch(a, b, d, k):
     for name, matrix in (("a", a), ("b", b), ("d", d)):
         if name in TMA_OPERANDS and matrix.stride * matrix.dtype.itemsize % 16:
             raise ValueError(
-                f"ld{name} = {matrix.stride}: rows of {matrix.stride * matrix.dtype.itemsize} bytes; the TMA engine needs "
-                f"a multiple of 16, so ld{name} must be a multiple of {16 // matrix.dtype.itemsize}"
+                f"ld{name} = {matrix.stride}: rows of {matrix.stride * matrix.dtype.itemsize} bytes; the TMA engine "
+                f"needs a multiple of 16, so ld{name} must be a multiple of {16 // matrix.dtype.itemsize}"
             )
     args = Args(a.pointer, b.pointer, d.pointer, a.shape[0], b.shape[0], k, a.stride, b.stride, d.stride)
     if error := library()(ctypes.byref(args), None):
@@ -151,8 +155,8 @@ def truncated(x):
 
 
 def references(a, b):
-    """The product in float64, and in the kernel's own precision: 16 products at a time are added to an fp32 accumulator
-    that is truncated, as the tensor core does, and the sum is rounded to D's type."""
+    """The product in float64, and in the kernel's own precision: 16 products at a time are added to an fp32
+    accumulator that is truncated, as the tensor core does, and the sum is rounded to D's type."""
     a, b = a.astype(np.float64), b.astype(np.float64)
     exact, plain = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)), np.float32)
     for k in range(0, a.shape[1], 16):
@@ -170,8 +174,8 @@ def strides(m, n, k, spread):
 
 
 def run_case(shape, numbers):
-    """Runs one shape; returns (ok, error, limit, note). `numbers`: "normal" within twice the error of the same precision
-    done plainly, "integers" exactly right (every product and sum fits the accumulator)."""
+    """Runs one shape; returns (ok, error, limit, note). `numbers`: "normal" within twice the error of the same
+    precision done plainly, "integers" exactly right (every product and sum fits the accumulator)."""
     m, n, k = shape
     rng = np.random.default_rng([SEED, m, n, k])
     draw = rng.standard_normal if numbers == "normal" else lambda size: rng.integers(-4, 5, size).astype(np.float64)
@@ -190,7 +194,8 @@ def run_case(shape, numbers):
         else:
             error, limit = float(np.max(np.abs(got - exact))), 2 * float(np.max(np.abs(plain - exact)))
         if np.isnan(got).any():
-            return False, float("nan"), limit, f"{int(np.isnan(got).sum())} elements were not written or read past an edge"
+            missing = int(np.isnan(got).sum())
+            return False, float("nan"), limit, f"{missing} elements were not written, or read past an edge"
         if not d.surroundings_intact():
             return False, error, limit, "wrote outside of D"
         return error <= limit, error, limit, ""
@@ -203,9 +208,11 @@ def run_refusals():
     """Bad arguments come back as errors, and D stays untouched."""
     launch_c, problems = library(), []
     zeros = lambda rows, columns, dtype: np.zeros((rows, columns), dtype)  # noqa: E731
-    a, b = DeviceMatrix(zeros(BLOCK_M, BLOCK_K, INPUT), BLOCK_K), DeviceMatrix(zeros(BLOCK_N, BLOCK_K, INPUT), BLOCK_K)
+    a = DeviceMatrix(zeros(BLOCK_M, BLOCK_K, INPUT), BLOCK_K)
+    b = DeviceMatrix(zeros(BLOCK_N, BLOCK_K, INPUT), BLOCK_K)
     d = DeviceMatrix(zeros(BLOCK_M, BLOCK_N, OUTPUT), BLOCK_N)
-    good = dict(a=a.pointer, b=b.pointer, d=d.pointer, m=BLOCK_M, n=BLOCK_N, k=BLOCK_K, lda=BLOCK_K, ldb=BLOCK_K, ldd=BLOCK_N)
+    good = dict(a=a.pointer, b=b.pointer, d=d.pointer, m=BLOCK_M, n=BLOCK_N, k=BLOCK_K)
+    good |= dict(lda=BLOCK_K, ldb=BLOCK_K, ldd=BLOCK_N)
     cases = [({o: None}, INVALID) for o in "abd"] + [({e: v}, INVALID) for e in "mnk" for v in (0, -1, 2**31)]
     cases += [({f"ld{o}": good[f"ld{o}"] - 8}, INVALID) for o in "abd"]
     cases += [({f"ld{o}": good[f"ld{o}"] + 1}, MISALIGNED) for o in TMA_OPERANDS]
@@ -230,7 +237,8 @@ def run_refusals():
 
 def run_captured():
     """The first call of a fresh process goes into a CUDA graph; the graph's result must be right."""
-    child = subprocess.run([sys.executable, __file__, "--captured"], capture_output=True, text=True, timeout=WATCHDOG_SECONDS)
+    command = [sys.executable, __file__, "--captured"]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=WATCHDOG_SECONDS)
     return child.returncode == 0, 0.0, 0.0, child.stderr.strip()[-300:] if child.returncode else ""
 
 
