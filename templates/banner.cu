@@ -17,6 +17,6 @@
 /*% endif %*/
 // Warps:
 /*% for r in plan.roles %*/
-//   ${ r.first_warp }-${ r.first_warp + r.warps - 1 }  ${ r.name }: ${ r.does }
+//   ${ r.warp_numbers }  ${ r.name }: ${ r.does }
 /*% endfor %*/
 // Build: nvcc -std=c++17 -O3 -gencode ${ plan.arch.gencode } -c ${ plan.name }.cu

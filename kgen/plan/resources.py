@@ -62,6 +62,12 @@ class Role:
     def threads(self) -> int:
         return 32 * self.warps
 
+    @property
+    def warp_numbers(self) -> str:
+        """As people write them: 4, or 0-7."""
+        last = self.first_warp + self.warps - 1
+        return str(last) if self.warps == 1 else f"{self.first_warp}-{last}"
+
 
 @dataclass(frozen=True)
 class Arriver:

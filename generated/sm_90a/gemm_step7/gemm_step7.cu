@@ -15,7 +15,7 @@
 //   empty[4]: 4 arrivals (consumer: 4 warps); the producer waits, first for parity 1
 // Warps:
 //   0-3  consumer: multiply, then store their rows of D
-//   4-4  producer: one elected thread keeps the ring full
+//   4  producer: one elected thread keeps the ring full
 // Build: nvcc -std=c++17 -O3 -gencode arch=compute_90a,code=sm_90a -c gemm_step7.cu
 
 #include <cuda.h>
