@@ -201,7 +201,7 @@ def _roles(plan: GemmPlan) -> tuple[RoleLine, ...]:
     return tuple(
         RoleLine(
             r.name,
-            f"{r.first_warp}-{r.first_warp + r.warps - 1}" if r.warps > 1 else str(r.first_warp),
+            r.warp_numbers,
             r.threads,
             r.registers or plan.launch.launch_registers,
             r.does,
