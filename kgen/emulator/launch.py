@@ -65,7 +65,8 @@ class Device:
         at = program.param_base - memory.base
         memory.bytes[at : at + len(block_bytes)] = np.frombuffer(block_bytes, np.uint8)
         machine = Machine(program, grid, block, cluster, smem, sm_count, seed, arithmetic, warn, strict, explicit, clc)
-        machine.trace = trace
+        if trace is not None:
+            machine.monitor.listeners.append(trace)
         try:
             machine.run()
         finally:

@@ -122,7 +122,6 @@ class Machine:
         self.members = dict(self._clusters())
         self.pool = LaunchPool(self.members, self.monitor, clc, seed)
         self.expired_at = [-1, 0]
-        self.trace = None
 
     def locate(self) -> str:
         """The instruction being executed, for messages; nothing when an asynchronous unit acts."""
@@ -233,7 +232,12 @@ class Machine:
         for w in warps:
             if not w.spinning:
                 self.running = w
-                ran += w.run(self.random.randint(48, 400))
+                start = self.monitor.now
+                count = w.run(self.random.randint(48, 400))
+                self.monitor.now = start + count
+                ran += count
+                if self.monitor.listeners and count:
+                    self.monitor.event("warp", w.name, "runs", start)
         self.running = None
         self.instructions += ran
         return ran
