@@ -48,7 +48,8 @@ class Device:
 
     def launch(
         self, grid, block, args, *, cluster=None, smem: int = 0, sm_count: int = 4, seed: int = 0,
-        arithmetic: str = "fast", warn=(), strict=(), trace=None,
+        arithmetic: str = "fast", warn=(), strict=(), clc: str = "success",
+        trace=None,
     ) -> Result:  # fmt: skip
         """Runs the kernel once. See `launch`."""
         program = self.program
@@ -63,8 +64,9 @@ class Device:
         memory.finish()
         at = program.param_base - memory.base
         memory.bytes[at : at + len(block_bytes)] = np.frombuffer(block_bytes, np.uint8)
-        machine = Machine(program, grid, block, cluster, smem, sm_count, seed, arithmetic, warn, strict, explicit)
-        machine.trace = trace
+        machine = Machine(program, grid, block, cluster, smem, sm_count, seed, arithmetic, warn, strict, explicit, clc)
+        if trace is not None:
+            machine.monitor.listeners.append(trace)
         try:
             machine.run()
         finally:
@@ -77,19 +79,21 @@ class Device:
 
 def launch(
     ptx: str, kernel: str | None = None, grid=1, block=1, args=(), *, cluster=None, smem: int = 0, sm_count: int = 4,
-    seed: int = 0, arithmetic: str = "fast", warn=(), strict=(), trace=None,
+    seed: int = 0, arithmetic: str = "fast", warn=(), strict=(), clc: str = "success",
+    trace=None,
 ) -> Result:  # fmt: skip
     """Runs a kernel of a PTX text.
 
     `grid`, `block` and `cluster` are numbers or up to three of them; `smem` is dynamic shared memory in bytes;
     `args` are numpy arrays (device buffers, updated in place), numpy or Python scalars, TensorMap records and
     `bytes` (structs by value), one per kernel parameter. `sm_count` CTAs run at once. The same `seed` gives the
-    same run. `arithmetic` of matrix instructions: "fast" or "exact". `warn` names checks that only warn ("all": every one), `strict` those of the lenient ones that shall be errors.
+    same run. `arithmetic` of matrix instructions: "fast" or "exact". `warn` names checks that only warn ("all": every one), `strict` those of the lenient ones that shall be errors. `clc`:
+    what cluster launch control finds while clusters remain ("success", "failure", "random").
     Raises EmulatorError for whatever the program does wrong, DeadlockError if it cannot end.
     """
     return Device(ptx, kernel).launch(
         grid, block, args, cluster=cluster, smem=smem, sm_count=sm_count, seed=seed, arithmetic=arithmetic,
-        warn=warn, strict=strict, trace=trace,
+        warn=warn, strict=strict, clc=clc, trace=trace,
     )  # fmt: skip
 
 

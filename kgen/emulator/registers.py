@@ -32,11 +32,30 @@ def instrument(instructions: list[Instruction], tables, code: list, touched: lis
 
 def _wrapped(fn, reads: list[str], writes: list[str], inst: Instruction):
     guard = inst.guard.name if inst.guard is not None else None
+    read_set, write_set = frozenset(reads), frozenset(writes)
 
     def checked(w, m):
-        written = w.written
+        if not read_set <= w.complete:
+            check(w, m)
+        if write_set <= w.complete:
+            return fn(w, m)
+        took = True if m is True else m
+        if guard is not None:
+            took = (w.v[w.program.guards[guard]] ^ inst.guard.negated) & took
+        result = fn(w, m)
+        if result is None:
+            for name in writes:
+                flags = w.written.get(name)
+                if flags is None:
+                    flags = w.written[name] = np.zeros(32, bool)
+                flags |= took
+                if flags.all():
+                    w.complete.add(name)
+        return result
+
+    def check(w, m):
         for name in reads:
-            flags = written.get(name)
+            flags = w.written.get(name)
             missing = np.array(True) if flags is None else ~flags
             if m is not True:
                 missing = missing & m
@@ -47,17 +66,6 @@ def _wrapped(fn, reads: list[str], writes: list[str], inst: Instruction):
                 lanes = np.flatnonzero(np.broadcast_to(missing, 32))
                 text = f"lane {int(lanes[0])} reads register {name}, which was never written"
                 w.machine.monitor.fail("uninitialised-register", text)
-        took = True if m is True else m
-        if guard is not None and writes:
-            took = (w.v[w.program.guards[guard]] ^ inst.guard.negated) & took
-        result = fn(w, m)
-        if result is None:
-            for name in writes:
-                flags = written.get(name)
-                if flags is None:
-                    flags = written[name] = np.zeros(32, bool)
-                flags |= took
-        return result
 
     return checked
 

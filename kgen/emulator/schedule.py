@@ -9,6 +9,7 @@ import numpy as np
 from kgen.emulator.async_units import Agenda, ClusterUnits
 from kgen.emulator.bulk import BulkUnit
 from kgen.emulator.checks import make_monitor
+from kgen.emulator.clc import ClcUnit, LaunchPool
 from kgen.emulator.cp_async import CpAsyncUnit
 from kgen.emulator.isa.control import NamedBarrier
 from kgen.emulator.memory import SharedMemory
@@ -33,8 +34,8 @@ class DeadlockError(EmulatorError):
 class Cluster:
     """CTAs that run at the same time, and their barrier (PTX ISA §9.7.13.4)."""
 
-    def __init__(self, number: int):
-        self.number, self.ctas = number, []
+    def __init__(self):
+        self.ctas: list[Cta] = []
         self.generation = 0
         self.arrived: dict[str, int] = {}  # warp -> its lanes that arrived in this generation
         self.meeting, self.handover = Meeting(), Handover()
@@ -50,6 +51,7 @@ class Cluster:
         self.cp_async = CpAsyncUnit(self.units)
         self.tensor_memories = [TensorMemory(machine.monitor, self.order, f"tensor memory {r}") for r in range(size)]
         self.tcgen05 = Tcgen05(self.units, self.tensor_memories, machine.arithmetic)
+        self.clc = ClcUnit(self.units, machine.pool)
         self.alloc_calls: dict[int, list[dict]] = {}
 
     def complete(self) -> None:
@@ -102,7 +104,7 @@ class Cta:
 class Machine:
     """The whole device. `progress` counts changes of state that a waiting warp might see."""
 
-    def __init__(self, program, grid, block, cluster, dynamic_shared, sm_count, seed, arithmetic, warn, strict, explicit):
+    def __init__(self, program, grid, block, cluster, dynamic_shared, sm_count, seed, arithmetic, warn, strict, explicit, clc):
         self.program, self.grid, self.block, self.cluster = program, grid, block, cluster
         self.dynamic_shared, self.sm_count, self.arithmetic = dynamic_shared, sm_count, arithmetic
         self.explicit_cluster = explicit
@@ -117,36 +119,35 @@ class Machine:
         self.instructions = 0
         self.agenda = Agenda(self.monitor, seed)
         self.maps: dict[bytes, object] = {}
-        self.waiting = self._clusters()
+        self.members = dict(self._clusters())
+        self.pool = LaunchPool(self.members, self.monitor, clc, seed)
         self.expired_at = [-1, 0]
-        self.trace = None
 
     def locate(self) -> str:
         """The instruction being executed, for messages; nothing when an asynchronous unit acts."""
         return self.running.place() if self.running is not None else ""
 
     # -- grid --------------------------------------------------------------------------------------------
-    def _clusters(self) -> list[tuple[int, list[tuple[int, int, int]]]]:
+    def _clusters(self) -> list[tuple[tuple[int, int, int], list[tuple[int, int, int]]]]:
+        """(ctaid of its first CTA, ctaids by rank) of every cluster, in launch order."""
         gx, gy, gz = self.grid
         cx, cy, cz = self.cluster
-        found = []
-        for number in range(gx // cx * (gy // cy) * (gz // cz)):
-            x, rest = number % (gx // cx), number // (gx // cx)
-            y, z = rest % (gy // cy), rest // (gy // cy)
+        return [
             # Ranks run over x first, as %cluster_ctarank does.
-            members = [
-                (x * cx + i, y * cy + j, z * cz + k) for k in range(cz) for j in range(cy) for i in range(cx)
-            ]
-            found.append((number, members))
-        return found
+            ((x, y, z), [(x + i, y + j, z + k) for k in range(cz) for j in range(cy) for i in range(cx)])
+            for z in range(0, gz, cz)
+            for y in range(0, gy, cy)
+            for x in range(0, gx, cx)
+        ]
 
     def _start(self) -> None:
         """Starts clusters, in order, while SMs are free."""
-        while self.waiting and len(self.resident) + len(self.waiting[0][1]) <= self.sm_count:
-            self.start_cluster(*self.waiting.pop(0))
+        size = int(np.prod(self.cluster))
+        while self.pool.waiting and len(self.resident) + size <= self.sm_count:
+            self.start_cluster(self.members[self.pool.launch()])
 
-    def start_cluster(self, number: int, members) -> None:
-        cluster = Cluster(number)
+    def start_cluster(self, members) -> None:
+        cluster = Cluster()
         cluster.equip(self, len(members))
         used = {c.sm for c in self.resident}
         free = [s for s in range(self.sm_count) if s not in used]
@@ -201,6 +202,7 @@ class Machine:
                 elif watching and all(w.spinning or not self._can(w) for c in self.resident for w in c.warps):
                     raise DeadlockError(self._deadlock("every warp waits or repeats a loop that changes nothing"))
             self.agenda.drain()
+            self.pool.finish()
 
     def _expire(self) -> bool:
         """Lets blocked try_waits return false, as their time limit would; a few times without any progress."""
@@ -230,7 +232,12 @@ class Machine:
         for w in warps:
             if not w.spinning:
                 self.running = w
-                ran += w.run(self.random.randint(48, 400))
+                start = self.monitor.now
+                count = w.run(self.random.randint(48, 400))
+                self.monitor.now = start + count
+                ran += count
+                if self.monitor.listeners and count:
+                    self.monitor.event("warp", w.name, "runs", start)
         self.running = None
         self.instructions += ran
         return ran
@@ -270,6 +277,6 @@ class Machine:
             ended = [w.index for w in cta.warps if w.done]
             if ended:
                 lines.append(f"  {cta.name} warp {', '.join(map(str, ended))} exited")
-        if self.waiting:
-            lines.append(f"  {len(self.waiting)} clusters have not started ({self.sm_count} SMs are taken)")
+        if self.pool.waiting:
+            lines.append(f"  {len(self.pool.waiting)} clusters have not started ({self.sm_count} SMs are taken)")
         return "\n".join(lines)

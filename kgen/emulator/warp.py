@@ -76,6 +76,7 @@ class Warp:
         self.alloc_call: dict | None = None  # a tcgen05.alloc that is under way
         self.loading: set[str] = set()  # registers that a tcgen05.ld will write at the next wait::ld
         self.warpgroup = None  # its wgmma queue, once there is one
+        self.complete: set[str] = set()  # those that all 32 lanes have written
         self.written: dict[str, np.ndarray] = {}  # lanes that wrote a register that needs watching
         self.actor = cta.cluster.order.actor(self.name)
         self.v = program.rows(self)

@@ -3,6 +3,7 @@
 from kgen.emulator.isa import (  # noqa: F401
     atomics,
     bits,
+    clc,
     cluster,
     compare,
     control,

@@ -43,5 +43,6 @@ def test_same_seed_same_run(build):
     counts = []
     for seed in (3, 3, 4):
         gemm = build(8, 200, 300, 136)
-        counts.append(gemm.run(seed=seed).instructions)
+        machine = gemm.run(seed=seed).machine
+        counts.append((machine.instructions, machine.progress, machine.time))
     assert counts[0] == counts[1] != counts[2]
