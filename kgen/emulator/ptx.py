@@ -133,8 +133,11 @@ class _Parser:
         """Swallows one .loc, .file or .section; True if there was one."""
         token = self.peek()
         if token.kind == "loc":
-            _, file, line, *_ = token.text.replace(",", " ").split()
+            _, file, line, *rest = token.text.replace(",", " ").split()
             self.loc = f"{self.files.get(file, file)}:{line}"
+            if "inlined_at" in rest:  # the call is often the line that its author knows
+                file, line = rest[rest.index("inlined_at") + 1 :][:2]
+                self.loc += f", inlined at {self.files.get(file, file)}:{line}"
         elif token.kind == "file":
             match = re.match(r'\.file\s+(\d+)\s+"([^"]*)"', token.text)
             if match:
