@@ -118,13 +118,16 @@ class CtaUnits:
         self.barriers = BarrierTable(shared, monitor, order)
         self.hazards = SharedHazards(shared, monitor, self.barriers)
         self.monitor = monitor
+        self.closing: list[Action] = []  # signals of its own that it may leave pending: they come before its end
         self.chunks = shared.bytes[: shared.bytes.size // 16 * 16].view(np.uint64).reshape(-1, 2)
 
     def __repr__(self) -> str:
         return f"CTA {self.rank}"
 
-    def exit(self) -> None:
+    def exit(self, agenda: Agenda) -> None:
         """The CTA ends: what still touches its shared memory is an error. Fails: exit-while-in-flight."""
+        agenda.force(self.closing)
+        self.closing.clear()
         for flight in self.hazards.in_flight:
             doing = "will write" if flight.writes else "still reads"
             text = f"CTA {self.rank} exits while {flight.label} {doing} its shared memory"

@@ -46,8 +46,9 @@ class Named:
         self.meeting.leave(actor)
 
 
-def run(warps, agenda, seed):
-    """Interleaves the warps; asynchronous work is done when nobody can move, and sometimes before."""
+def run(warps, agenda, seed, leave):
+    """Interleaves the warps of {warp: CTA rank}; asynchronous work is done when nobody can move, and sometimes
+    before. `leave(rank)` ends a CTA whose last warp has ended."""
     chance = random.Random(seed)
     waits = dict.fromkeys(warps)
     while waits:
@@ -61,6 +62,8 @@ def run(warps, agenda, seed):
             waits[warp] = next(warp)
         except StopIteration:
             del waits[warp]
+            if warps[warp] not in [warps[w] for w in waits]:
+                leave(warps[warp])
     agenda.drain()
 
 
@@ -175,15 +178,17 @@ class BlackwellGemm(Gemm):
         self.sync_all = Named(6 * ctas)
 
     def run(self):
-        warps = []
+        warps = {}
         for rank in range(len(self.units.ctas)):
             group = Named(4)
-            warps += [self.producer(rank), self.issuer(rank)]
-            warps += [self.epilogue(rank, w, group) for w in range(4)]
-        run(warps, self.agenda, self.seed)
-        for r, memory in enumerate(self.tmem):
-            memory.exit(f"CTA {r}")
-            self.units.ctas[r].exit()
+            mine = [self.producer(rank), self.issuer(rank), *(self.epilogue(rank, w, group) for w in range(4))]
+            warps |= dict.fromkeys(mine, rank)
+
+        def leave(rank):
+            self.tmem[rank].exit(f"CTA {rank}")
+            self.units.ctas[rank].exit(self.agenda)
+
+        run(warps, self.agenda, self.seed, leave)
 
     def issuer(self, rank):
         actor, ctas = self.units.order.actor(f"issuer of CTA {rank}"), len(self.units.ctas)
@@ -250,8 +255,8 @@ class HopperGemm(Gemm):
 
     def run(self):
         group = Named(4)
-        run([self.producer(0), *(self.consumer(w, group) for w in range(4))], self.agenda, self.seed)
-        self.units.ctas[0].exit()
+        warps = dict.fromkeys([self.producer(0), *(self.consumer(w, group) for w in range(4))], 0)
+        run(warps, self.agenda, self.seed, lambda rank: self.units.ctas[rank].exit(self.agenda))
 
     def consumer(self, w, group):
         actor, unit = self.units.order.actor(f"consumer {w}"), self.unit

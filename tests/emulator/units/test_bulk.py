@@ -170,3 +170,13 @@ def test_cp_async_misaligned(fails):
     b = bench()
     with fails("cp-async-alignment"):
         b.cp.copy(b.warps[0], LANES, 0x404 + 16 * LANES, SRC + 16 * LANES, 16, 16)
+
+
+def test_what_a_warp_leaves_pending_is_completed_at_its_end():
+    b = bench()
+    b.cp.copy(b.warps[0], LANES, 0x400 + 4 * LANES, SRC + 4 * LANES, 4, 4)
+    b.cp.commit(b.warps[0], LANES)
+    b.cp.copy(b.warps[0], LANES, 0x800 + 4 * LANES, SRC + 4 * LANES, 4, 4)
+    b.cp.exit(b.warps[0])
+    assert b.agenda.idle
+    b.units.ctas[0].exit(b.agenda)
