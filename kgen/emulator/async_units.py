@@ -113,8 +113,9 @@ class Agenda:
 class CtaUnits:
     """What the asynchronous units need of one CTA."""
 
-    def __init__(self, shared: Shared, monitor: Monitor, order: Order):
-        self.shared, self.rank = shared, shared.rank
+    def __init__(self, shared: Shared, agenda: Agenda, order: Order):
+        self.shared, self.rank, self.agenda = shared, shared.rank, agenda
+        monitor = agenda.monitor
         self.barriers = BarrierTable(shared, monitor, order)
         self.hazards = SharedHazards(shared, monitor, self.barriers)
         self.monitor = monitor
@@ -124,9 +125,9 @@ class CtaUnits:
     def __repr__(self) -> str:
         return f"CTA {self.rank}"
 
-    def exit(self, agenda: Agenda) -> None:
+    def exit(self) -> None:
         """The CTA ends: what still touches its shared memory is an error. Fails: exit-while-in-flight."""
-        agenda.force(self.closing)
+        self.agenda.force(self.closing)
         self.closing.clear()
         for flight in self.hazards.in_flight:
             doing = "will write" if flight.writes else "still reads"
@@ -141,7 +142,7 @@ class ClusterUnits:
     def __init__(self, shared: Iterable[Shared], memory: GlobalSpace, agenda: Agenda, order: Order | None = None):
         self.monitor, self.agenda, self.memory = agenda.monitor, agenda, memory
         self.order = order or Order()
-        self.ctas = [CtaUnits(s, self.monitor, self.order) for s in shared]
+        self.ctas = [CtaUnits(s, agenda, self.order) for s in shared]
 
     def cta_of(self, address: int, what: str) -> CtaUnits:
         """The CTA that owns a shared::cluster address. Fails: cluster-rank."""

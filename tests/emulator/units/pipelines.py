@@ -186,7 +186,7 @@ class BlackwellGemm(Gemm):
 
         def leave(rank):
             self.tmem[rank].exit(f"CTA {rank}")
-            self.units.ctas[rank].exit(self.agenda)
+            self.units.ctas[rank].exit()
 
         run(warps, self.agenda, self.seed, leave)
 
@@ -256,7 +256,7 @@ class HopperGemm(Gemm):
     def run(self):
         group = Named(4)
         warps = dict.fromkeys([self.producer(0), *(self.consumer(w, group) for w in range(4))], 0)
-        run(warps, self.agenda, self.seed, lambda rank: self.units.ctas[rank].exit(self.agenda))
+        run(warps, self.agenda, self.seed, lambda rank: self.units.ctas[rank].exit())
 
     def consumer(self, w, group):
         actor, unit = self.units.order.actor(f"consumer {w}"), self.unit

@@ -75,4 +75,4 @@ def test_exit_while_memory_is_in_use(fails, writes):
     cta, known = bench.units.ctas[0], bench.warps[0].known
     (cta.hazards.begin_write if writes else cta.hazards.begin_read)(np.arange(4), known, "a copy")
     with fails("exit-while-in-flight", "a copy"):
-        cta.exit(bench.agenda)
+        cta.exit()

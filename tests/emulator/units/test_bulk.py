@@ -179,4 +179,4 @@ def test_what_a_warp_leaves_pending_is_completed_at_its_end():
     b.cp.copy(b.warps[0], LANES, 0x800 + 4 * LANES, SRC + 4 * LANES, 4, 4)
     b.cp.exit(b.warps[0])
     assert b.agenda.idle
-    b.units.ctas[0].exit(b.agenda)
+    b.units.ctas[0].exit()
