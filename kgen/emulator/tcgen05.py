@@ -3,8 +3,7 @@
 The document promises order only for some pairs of instructions (mma after mma on the same accumulator, mma
 after cp, ...); every public kernel relies on all of one thread's executing in issue order, so that is the
 default. `strict` keeps only the promised pairs. Instructions complete as late as the agenda likes; commit
-arrives on its barriers after them. By default the arrivals of one thread's commits at one CTA keep their
-order too: kernels end when the last of them has come, and leave the earlier ones unobserved.
+arrives on its barriers after them.
 
 tcgen05.shift and .ashift are not modelled: what they do to which rows stands only in a figure.
 """
@@ -47,7 +46,7 @@ class Tcgen05:
         self.monitor, self.agenda = units.monitor, units.agenda
         self._queues: dict[tuple[Actor, int], Queue] = {}
         self._pending: dict[Queue, list[_Pending]] = {}
-        self._signals: dict[tuple[Queue, int], list[Action]] = {}  # the latest commit's arrival at each CTA
+        self._commits: dict[Queue, list[Action]] = {}  # the latest commit's arrivals
         self._group = 0  # the cta_group that all instructions must have
 
     # --- instructions ---------------------------------------------------------------------------------
@@ -143,6 +142,11 @@ class Tcgen05:
         facts = actor.release()
         facts.learn(queue.done_fact, queue.issued)
         offset = offset_of(mbar)
+        # Commits of one thread arrive in order: kernels leave the last "stage is free" commit unawaited, because
+        # the commit that they do wait for comes after it. The document does not say so, hence not when strict.
+        if not self.strict:
+            before += self._commits.get(queue, [])
+        arrivals = self._commits[queue] = []
         targets = [self.units.cta_of(mbar, what)] if mask is None else self.units.multicast(mask, what)
         for cta in targets:
             cta.barriers.at(offset, what)
@@ -153,11 +157,10 @@ class Tcgen05:
                 barrier.learn(facts)
                 barrier.arrive(1, who=what)
 
-            after = before if self.strict else [*before, *self._signals.get((queue, cta.rank), [])]
-            action = self.agenda.add("commit", f"tensor core of CTA {rank}", label, arrive, after=after)
-            self._signals[queue, cta.rank] = [action]
+            unit = f"tensor core of CTA {rank}"
+            arrivals.append(self.agenda.add("commit", unit, label, arrive, after=before))
             if cta.rank == rank:
-                cta.closing = [a for a in cta.closing if not a.done] + [action]
+                cta.closing = [a for a in cta.closing if not a.done] + arrivals[-1:]
 
     def fence_before(self, actor: Actor) -> None:
         """`tcgen05.fence::before_thread_sync`: what the thread has issued may be ordered before others'."""
