@@ -32,6 +32,16 @@ def test_load_and_multicast():
     assert (b.smem(3)[0x100:0x200] == b.memory.bytes[:256]).all()
 
 
+def test_nothing_may_be_copied():
+    b = bench()
+    bar = b.barrier(8)
+    bar.arrive_expect_tx(0)
+    b.bulk.load(b.warps[0], 0x100, SRC, 0, 8)
+    b.bulk.store(b.warps[0], 0, SRC, 0x100, 0)
+    b.agenda.drain()
+    assert bar.phase == 1
+
+
 def test_alignment_and_places(fails):
     b = bench(2, init=True)
     b.barrier(8)
