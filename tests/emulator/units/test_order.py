@@ -14,6 +14,7 @@ def test_facts_grow_and_merge():
     assert (a.get(1), a.get(5), a.get(99)) == (7, 2, 0)
     assert a.at(np.array([1, 5, 6, 1000])).tolist() == [7, 2, 0, 0]
     assert Facts().at(np.array([3])).tolist() == [0]
+    assert [a.meet(b).get(i) for i in (1, 5)] == [7, 0]
     b.merge(a.copy())
     assert b.get(5) == 2
 
