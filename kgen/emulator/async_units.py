@@ -113,11 +113,13 @@ class Agenda:
 class CtaUnits:
     """What the asynchronous units need of one CTA."""
 
-    def __init__(self, shared: Shared, monitor: Monitor, order: Order):
-        self.shared, self.rank = shared, shared.rank
+    def __init__(self, shared: Shared, agenda: Agenda, order: Order):
+        self.shared, self.rank, self.agenda = shared, shared.rank, agenda
+        monitor = agenda.monitor
         self.barriers = BarrierTable(shared, monitor, order)
         self.hazards = SharedHazards(shared, monitor, self.barriers)
         self.monitor = monitor
+        self.closing: list[Action] = []  # signals of its own that it may leave pending: they come before its end
         self.chunks = shared.bytes[: shared.bytes.size // 16 * 16].view(np.uint64).reshape(-1, 2)
 
     def __repr__(self) -> str:
@@ -125,6 +127,8 @@ class CtaUnits:
 
     def exit(self) -> None:
         """The CTA ends: what still touches its shared memory is an error. Fails: exit-while-in-flight."""
+        self.agenda.force(self.closing)
+        self.closing.clear()
         for flight in self.hazards.in_flight:
             doing = "will write" if flight.writes else "still reads"
             text = f"CTA {self.rank} exits while {flight.label} {doing} its shared memory"
@@ -138,7 +142,7 @@ class ClusterUnits:
     def __init__(self, shared: Iterable[Shared], memory: GlobalSpace, agenda: Agenda, order: Order | None = None):
         self.monitor, self.agenda, self.memory = agenda.monitor, agenda, memory
         self.order = order or Order()
-        self.ctas = [CtaUnits(s, self.monitor, self.order) for s in shared]
+        self.ctas = [CtaUnits(s, agenda, self.order) for s in shared]
 
     def cta_of(self, address: int, what: str) -> CtaUnits:
         """The CTA that owns a shared::cluster address. Fails: cluster-rank."""

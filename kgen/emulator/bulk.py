@@ -105,6 +105,8 @@ class BulkUnit:
             data.append(cta.shared.bytes[low : low + nbytes].copy())
 
         def write():
+            if not nbytes:
+                return
             new = data[0].reshape(-1, 16)
             at = dst + 16 * np.arange(nbytes // 16, dtype=np.int64)
             if op:
@@ -124,7 +126,7 @@ class BulkUnit:
         """The two steps of any bulk_group operation, added to the thread's open group."""
         queue = self._queue(actor, lane)
         self._home[actor, lane] = cta.rank
-        label = f"{what} from shared {int(words[0]) * 4:#x} of CTA {cta.rank}"
+        label = f"{what} from {f'shared {int(words[0]) * 4:#x}' if words.size else 'nowhere'} of CTA {cta.rank}"
         unit = f"TMA of CTA {cta.rank}"
         flight = cta.hazards.begin_read(words, actor.known, label, fact=queue.read_fact, value=queue.number)
 
@@ -163,7 +165,7 @@ class BulkUnit:
 
     def _gather(self, src: int, nbytes: int, what: str) -> np.ndarray:
         at = src + 16 * np.arange(nbytes // 16, dtype=np.int64)
-        return self.units.memory.gather(at, 16, what).reshape(-1)
+        return self.units.memory.gather(at, 16, what).reshape(-1) if nbytes else np.zeros(0, np.uint8)
 
     def _aligned(self, what: str, nbytes: int, *addresses: int) -> None:
         if nbytes % 16 or nbytes < 0 or any(a % 16 for a in addresses):

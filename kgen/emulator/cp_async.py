@@ -103,6 +103,6 @@ class CpAsyncUnit:
         self.agenda.add("cp.async", actor.name, label, arrive, after=before)
 
     def exit(self, actor: Actor) -> None:
-        """The warp ends; its cp.async need no wait, but nobody could use what they brought."""
-        for key in [k for k in self._open if k[0] is actor]:
-            del self._open[key]
+        """The warp ends: what it has not waited for is completed, nobody but the warp could have used it."""
+        lanes = sorted({lane for owner, lane in (*self._open, *self._groups) if owner is actor})
+        self.wait_all(actor, lanes)

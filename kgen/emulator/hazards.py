@@ -48,6 +48,17 @@ def words_of(starts: np.ndarray, nbytes: int) -> np.ndarray:
     return words if nbytes <= WORD else words + np.arange(nbytes // WORD)
 
 
+def _unknown(facts: Facts, used: np.ndarray, values: np.ndarray) -> np.ndarray | None:
+    """bool [n]: where `facts` has not gone past a value; None if it has everywhere."""
+    if not used.size:
+        return None
+    first = used[0]
+    if (used == first).all() and facts.get(first) > values.max():
+        return None  # nearly always: one writer, one fact
+    unknown = facts.at(used) <= values
+    return unknown if unknown.any() else None
+
+
 @dataclass(eq=False)
 class Flight:
     """An asynchronous operation that touches `words` (unique) of one CTA and has not finished."""
@@ -113,8 +124,8 @@ class SharedHazards:
             incoming = flags & _IN != 0
             if incoming.any():
                 self._blame("smem-read-in-flight", flat[incoming][0], True, by, "reads")
-            landed = flat[flags & _ASYNC != 0]
-            self._check_known(landed, actor.known, by)
+            landed = flags & _ASYNC != 0
+            self._check_known(flat if landed.all() else flat[landed], actor.known, by)
         # A piece below four bytes may leave the rest of its word unwritten.
         if not (self._init[words] == _INIT).all():
             self._uninitialised(np.asarray(starts)[..., None] + np.arange(nbytes), f"{what} by {actor.name}")
@@ -215,17 +226,15 @@ class SharedHazards:
             if hit.any():
                 self._blame(check, words[hit][0], writes, what, "overwrites")
         read = words[flags & _READ != 0]
-        unknown = facts.at(self._reader[read]) <= self._read[read]
-        if unknown.any():
+        unknown = _unknown(facts, self._reader[read], self._read[read])
+        if unknown is not None:
             word = int(read[unknown][0])
             text = f"{what} overwrites shared {word * WORD:#x}, which an asynchronous operation reads; nothing that "
             self._fail("smem-overwritten-unobserved", text + "the writer waited for says that it is finished", word)
 
     def _check_known(self, words: np.ndarray, facts: Facts, what: str) -> None:
-        if not words.size:
-            return
-        unknown = facts.at(self._writer[words]) <= self._written[words]
-        if unknown.any():
+        unknown = _unknown(facts, self._writer[words], self._written[words])
+        if unknown is not None:
             word = int(words[unknown][0])
             name = self._names.get(int(self._writer[word]), "")
             wait = f"{name} phase {int(self._written[word])}" if name else "its completion"
@@ -236,8 +245,8 @@ class SharedHazards:
         written = words[self._writer[words] != 0]
         if not written.size:
             return
-        unknown = facts.at(self._writer[written]) <= self._written[written]
-        if unknown.any():
+        unknown = _unknown(facts, self._writer[written], self._written[written])
+        if unknown is not None:
             word = int(written[unknown][0])
             text = (
                 f"{what} shared {word * WORD:#x}, whose last generic write is not ordered before it: the writing "

@@ -51,6 +51,11 @@ class Facts:
         self._grow(n)
         np.maximum(self.values[:n], other.values, out=self.values[:n])
 
+    def meet(self, other: Facts) -> Facts:
+        """What both know; a new vector."""
+        n = min(self.values.size, other.values.size)
+        return Facts(np.minimum(self.values[:n], other.values[:n]))
+
     def _grow(self, size: int) -> None:
         if self.values.size < size:
             self.values = np.concatenate([self.values, np.zeros(size - self.values.size, np.int32)])

@@ -159,6 +159,8 @@ class Tcgen05:
 
             unit = f"tensor core of CTA {rank}"
             arrivals.append(self.agenda.add("commit", unit, label, arrive, after=before))
+            if cta.rank == rank:
+                cta.closing = [a for a in cta.closing if not a.done] + arrivals[-1:]
 
     def fence_before(self, actor: Actor) -> None:
         """`tcgen05.fence::before_thread_sync`: what the thread has issued may be ordered before others'."""

@@ -47,7 +47,7 @@ class TmemAccess:
 
         def land():
             outer, self.monitor.origin = self.monitor.origin, place
-            self.memory.check_init(row, col, what)
+            self.memory.check_init((row, col), what)
             self.monitor.origin = outer
             words = self.memory.data[row, col]
             write((words[..., 0] & 0xFFFF | words[..., 1] << 16) if pack16 else words)

@@ -168,23 +168,31 @@ class Mma:
             negate_a=d.negate_a, negate_b=d.negate_b, scale_c=o.scale_d, saturate=d.saturate,
         )  # fmt: skip
         for i, memory in enumerate(self.memories):
-            rows = self.layout.cta == i
-            lane, column, values = self.layout.lane[rows], self.layout.column[rows] + self.column, result[rows]
+            rows, index = self._d_index(i)
+            values = result[rows]
             if o.masked and o.masked[i]:
+                lane, column = self.layout.lane[rows], self.layout.column[rows] + self.column
                 bits = np.array([o.masked[i] >> bit & 1 for bit in range(LANES)], bool)
                 keep = ~bits[lane]
-                lane, column, values = lane[keep], column[keep], values[keep]
-            memory.data[lane, column] = values
-            memory.init[lane, column] = True
+                index, values = (lane[keep], column[keep]), values[keep]
+            memory.data[index] = values
+            memory.init[index] = True
+
+    def _d_index(self, i: int) -> tuple:
+        """(rows, (lanes, columns)) of D in CTA i, as slices where D is a plain rectangle."""
+        if self.layout.name in "AD":
+            rows = slice(i * LANES, (i + 1) * LANES)
+            return rows, (slice(None), slice(self.column, self.column + self.o.idesc.n))
+        rows = self.layout.cta == i
+        return rows, (self.layout.lane[rows], self.layout.column[rows] + self.column)
 
     def _accumulators(self) -> np.ndarray:
         d = self.o.idesc
         c = np.zeros((d.m, d.n), np.uint32)
         for i, memory in enumerate(self.memories):
-            rows = self.layout.cta == i
-            lane, column = self.layout.lane[rows], self.layout.column[rows] + self.column
-            memory.check_init(lane, column, f"{self} (D)")
-            c[rows] = memory.data[lane, column]
+            rows, index = self._d_index(i)
+            memory.check_init(index, f"{self} (D)")
+            c[rows] = memory.data[index]
         return c.astype(np.uint16) if d.d_format == "f16" else c
 
     def _shared_a(self) -> np.ndarray:
@@ -228,7 +236,7 @@ class Mma:
 
     def _copies(self, memory: TensorMemory, lane, column, what: str) -> np.ndarray:
         """Words [rows, copies, ...], which must agree: the hardware may read any of the copies."""
-        memory.check_init(lane, column, f"{self} ({what})")
+        memory.check_init((lane, column), f"{self} ({what})")
         words = memory.data[lane, column]
         if (words != words[:, :1]).any():
             self._replicas(what, "the copies in different lanes hold different values")

@@ -160,14 +160,15 @@ class TensorMemory:
             held = ", ".join(f"{a.column}..{a.column + a.count - 1}" for a in self.allocations) or "none"
             self.monitor.stop("tmem-out-of-allocation", f"{text}; allocated columns: {held}")
 
-    def check_init(self, lanes, columns, what: str) -> None:
-        """Fails: uninitialised-tmem. Call it when the words are read."""
-        known = self.init[lanes, columns]
-        if not known.all():
-            lanes, columns = np.broadcast_arrays(lanes, columns)
-            at = np.unravel_index(int(np.argmin(known)), known.shape)
-            text = f"{what} reads lane {int(lanes[at])}, column {int(columns[at])} of {self.name}"
-            self.monitor.fail("uninitialised-tmem", f"{text}, never written ({int((~known).sum())} words in all)")
+    def check_init(self, index: tuple, what: str) -> None:
+        """Fails: uninitialised-tmem. index: (lanes, columns), arrays or slices. Call it when words are read."""
+        known = self.init[index]
+        if known.all():
+            return
+        at = np.unravel_index(int(np.argmin(known)), known.shape)
+        lane, column = (int(np.broadcast_to(g, self.init.shape)[index][at]) for g in np.ogrid[:LANES, :COLUMNS])
+        text = f"{what} reads lane {lane}, column {column} of {self.name}, never written"
+        self.monitor.fail("uninitialised-tmem", f"{text} ({int((~known).sum())} words in all)")
 
     def begin_read(self, pieces: np.ndarray, actor: Actor, what: str, queue: Queue | None = None) -> None:
         """An instruction that reads is issued: by a queue (mma, cp), or by a warp (ld) if queue is None."""

@@ -30,7 +30,7 @@ from kgen.emulator.descriptors import (
 )
 from kgen.emulator.hazards import Flight
 from kgen.emulator.mma import mma
-from kgen.emulator.order import Actor
+from kgen.emulator.order import Actor, Facts
 from kgen.errors import EmulatorError
 
 WARPS = 4
@@ -103,6 +103,7 @@ class _Op:
     index: int
     issued: int
     where: str
+    facts: Facts  # what all warps knew that have issued it
     registers: dict[int, Registers] = field(default_factory=dict)
     flights: list[Flight] = field(default_factory=list)
 
@@ -154,7 +155,10 @@ class Wgmma:
             if op.same != (kind, a, b, scale_d):
                 text = f"warp {warp} of {self.name} issues {kind} where another warp of it issued {op.kind} with "
                 self._fail("wgmma-warps-disagree", text + "other operands; all four must execute the same wgmma")
+            op.facts = op.facts.meet(actor.known)
         op.registers[warp] = registers
+        if len(op.registers) == WARPS:
+            self._begin_reads(op)
         self._busy_d[warp].update(dict.fromkeys(registers.d, op))
         self._busy_a[warp].update(dict.fromkeys(registers.a, op))
 
@@ -239,20 +243,22 @@ class Wgmma:
 
     def _issue(self, actor: Actor, kind: WgmmaKind, a: int | None, b: int, scale_d: bool, index: int) -> _Op:
         kind.check(a is None)
-        op = _Op(kind, a, b, scale_d, index, self.monitor.now, self.monitor.place())
-        esz = max(kind.bits // 8, 1)
-        k = 32 // esz
-        for what, word, rows, trans in (("A", a, M, kind.trans_a), ("B", b, kind.n, kind.trans_b)):
-            if word is None:
-                continue
-            desc, major = decode_wgmma(word), MN_MAJOR if trans else K_MAJOR
-            check_operand(desc, max(kind.bits, 8), major)
-            words = operand_words(desc, rows, k, esz, major)
-            label = f"{kind} ({what})"
-            hazards = self.cta.hazards
-            op.flights.append(hazards.begin_read(words, actor.known, label, actor.name, self.done_fact, index))
+        op = _Op(kind, a, b, scale_d, index, self.monitor.now, self.monitor.place(), actor.release())
+        for word, trans in ((a, kind.trans_a), (b, kind.trans_b)):
+            if word is not None:
+                check_operand(decode_wgmma(word), max(kind.bits, 8), MN_MAJOR if trans else K_MAJOR)
         self._ops.append(op)
         return op
+
+    def _begin_reads(self, op: _Op) -> None:
+        """All four warps have issued it, so it may run: each must have synchronised with the operands' writers."""
+        kind, hazards = op.kind, self.cta.hazards
+        esz = max(kind.bits // 8, 1)
+        for what, word, rows, trans in (("A", op.a, M, kind.trans_a), ("B", op.b, kind.n, kind.trans_b)):
+            if word is not None:
+                words = operand_words(decode_wgmma(word), rows, 32 // esz, esz, MN_MAJOR if trans else K_MAJOR)
+                label = f"{kind} ({what})"
+                op.flights.append(hazards.begin_read(words, op.facts, label, self.name, self.done_fact, op.index))
 
     def _run_group(self, until: int) -> None:
         results: dict[frozenset | int, tuple[_Op, np.ndarray]] = {}

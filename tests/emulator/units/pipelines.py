@@ -9,6 +9,7 @@ import random
 import numpy as np
 
 from kgen.emulator import fragments
+from kgen.emulator.bulk import BulkUnit
 from kgen.emulator.descriptors import MatrixDescriptor
 from kgen.emulator.idesc import InstructionDescriptor
 from kgen.emulator.order import Meeting
@@ -46,8 +47,9 @@ class Named:
         self.meeting.leave(actor)
 
 
-def run(warps, agenda, seed):
-    """Interleaves the warps; asynchronous work is done when nobody can move, and sometimes before."""
+def run(warps, agenda, seed, leave):
+    """Interleaves the warps of {warp: CTA rank}; asynchronous work is done when nobody can move, and sometimes
+    before. `leave(rank)` ends a CTA whose last warp has ended."""
     chance = random.Random(seed)
     waits = dict.fromkeys(warps)
     while waits:
@@ -61,6 +63,8 @@ def run(warps, agenda, seed):
             waits[warp] = next(warp)
         except StopIteration:
             del waits[warp]
+            if warps[warp] not in [warps[w] for w in waits]:
+                leave(warps[warp])
     agenda.drain()
 
 
@@ -175,15 +179,17 @@ class BlackwellGemm(Gemm):
         self.sync_all = Named(6 * ctas)
 
     def run(self):
-        warps = []
+        warps = {}
         for rank in range(len(self.units.ctas)):
             group = Named(4)
-            warps += [self.producer(rank), self.issuer(rank)]
-            warps += [self.epilogue(rank, w, group) for w in range(4)]
-        run(warps, self.agenda, self.seed)
-        for r, memory in enumerate(self.tmem):
-            memory.exit(f"CTA {r}")
-            self.units.ctas[r].exit()
+            mine = [self.producer(rank), self.issuer(rank), *(self.epilogue(rank, w, group) for w in range(4))]
+            warps |= dict.fromkeys(mine, rank)
+
+        def leave(rank):
+            self.tmem[rank].exit(f"CTA {rank}")
+            self.units.ctas[rank].exit()
+
+        run(warps, self.agenda, self.seed, leave)
 
     def issuer(self, rank):
         actor, ctas = self.units.order.actor(f"issuer of CTA {rank}"), len(self.units.ctas)
@@ -250,8 +256,8 @@ class HopperGemm(Gemm):
 
     def run(self):
         group = Named(4)
-        run([self.producer(0), *(self.consumer(w, group) for w in range(4))], self.agenda, self.seed)
-        self.units.ctas[0].exit()
+        warps = dict.fromkeys([self.producer(0), *(self.consumer(w, group) for w in range(4))], 0)
+        run(warps, self.agenda, self.seed, lambda rank: self.units.ctas[rank].exit())
 
     def consumer(self, w, group):
         actor, unit = self.units.order.actor(f"consumer {w}"), self.unit
@@ -286,3 +292,61 @@ class HopperGemm(Gemm):
                 yield from self.store_tile(actor, w, 0, tile, rows, tile_rows[16 * w : 16 * w + 16], group)
         unit.exit(w)
         yield from self.leave(actor)
+
+
+class MulticastRing(TensorCore):
+    """Four CTAs share every tile: each loads a quarter and multicasts it to all. One consumer warp a CTA."""
+
+    CTAS, ROUNDS, SLICE = 4, 6, 1024
+
+    def __init__(self, seed=0, skip=()):
+        super().__init__(self.CTAS, seed)
+        self.skip, self.seed, self.ring = set(skip), seed, BulkUnit(self.units)
+        self.sync_all, self.seen = Named(2 * self.CTAS), []
+        for r in range(self.CTAS):
+            for s in range(STAGES):
+                self.barrier(FULL + 8 * s, 1, r)
+                # A stage is free when the consumers of all receivers have released it.
+                self.barrier(EMPTY + 8 * s, 1 if "partners" in self.skip else self.CTAS, r)
+
+    def run(self):
+        warps = {}
+        for r in range(self.CTAS):
+            warps |= {self.producer(r): r, self.consumer(r): r}
+        run(warps, self.agenda, self.seed, lambda rank: self.units.ctas[rank].exit())
+
+    def wait(self, actor, rank, offset, lap):
+        bar = self.units.barrier(self.at(rank, offset), "wait")
+        while not bar.test(lap & 1, actor):
+            yield lambda: bar.completed(lap & 1)
+
+    def producer(self, r):
+        actor = self.units.order.actor(f"producer of CTA {r}")
+        yield from self.sync_all.sync(actor)
+        for i in range(self.ROUNDS):
+            s, lap = i % STAGES, i // STAGES
+            yield from self.wait(actor, r, EMPTY + 8 * s, lap - 1)
+            full = self.units.barrier(self.at(r, FULL + 8 * s), "arrive")
+            full.arrive_expect_tx(self.SLICE * (1 if "slices" in self.skip else self.CTAS), actor)
+            src = Global.base + (i * self.CTAS + r) * self.SLICE
+            dst = self.at(r, A_AT + 0x1000 * s + r * self.SLICE)
+            self.ring.load(actor, dst, src, self.SLICE, self.at(r, FULL + 8 * s), mask=0b1111)
+            yield
+        yield from self.sync_all.sync(actor)
+
+    def consumer(self, r):
+        actor, hazards = self.units.order.actor(f"consumer of CTA {r}"), self.units.ctas[r].hazards
+        yield from self.sync_all.sync(actor)
+        for i in range(self.ROUNDS):
+            s, lap = i % STAGES, i // STAGES
+            yield from self.wait(actor, r, FULL + 8 * s, lap)
+            start = A_AT + 0x1000 * s
+            for part in range(0, 4 * self.SLICE, 512):
+                hazards.generic_read(actor, start + part + 16 * np.arange(32), 16, "ld.shared")
+                yield
+            got = self.smem(r)[start : start + 4 * self.SLICE]
+            at = i * 4 * self.SLICE
+            self.seen.append((got == self.memory.bytes[at : at + 4 * self.SLICE]).all())
+            for rank in [r] if "partners" in self.skip else range(self.CTAS):
+                self.units.barrier(self.at(rank, EMPTY + 8 * s), "arrive").arrive(actor=actor)
+        yield from self.sync_all.sync(actor)

@@ -1,5 +1,6 @@
 """The agenda: seeded order, dependences, forcing, events."""
 
+import numpy as np
 import pytest
 
 from kgen.emulator.async_units import Agenda
@@ -72,6 +73,6 @@ def test_clusters(fails):
 def test_exit_while_memory_is_in_use(fails, writes):
     bench = Bench(init=True)
     cta, known = bench.units.ctas[0], bench.warps[0].known
-    (cta.hazards.begin_write if writes else cta.hazards.begin_read)(__import__("numpy").arange(4), known, "a copy")
+    (cta.hazards.begin_write if writes else cta.hazards.begin_read)(np.arange(4), known, "a copy")
     with fails("exit-while-in-flight", "a copy"):
         cta.exit()

@@ -32,6 +32,16 @@ def test_load_and_multicast():
     assert (b.smem(3)[0x100:0x200] == b.memory.bytes[:256]).all()
 
 
+def test_nothing_may_be_copied():
+    b = bench()
+    bar = b.barrier(8)
+    bar.arrive_expect_tx(0)
+    b.bulk.load(b.warps[0], 0x100, SRC, 0, 8)
+    b.bulk.store(b.warps[0], 0, SRC, 0x100, 0)
+    b.agenda.drain()
+    assert bar.phase == 1
+
+
 def test_alignment_and_places(fails):
     b = bench(2, init=True)
     b.barrier(8)
@@ -170,3 +180,13 @@ def test_cp_async_misaligned(fails):
     b = bench()
     with fails("cp-async-alignment"):
         b.cp.copy(b.warps[0], LANES, 0x404 + 16 * LANES, SRC + 16 * LANES, 16, 16)
+
+
+def test_what_a_warp_leaves_pending_is_completed_at_its_end():
+    b = bench()
+    b.cp.copy(b.warps[0], LANES, 0x400 + 4 * LANES, SRC + 4 * LANES, 4, 4)
+    b.cp.commit(b.warps[0], LANES)
+    b.cp.copy(b.warps[0], LANES, 0x800 + 4 * LANES, SRC + 4 * LANES, 4, 4)
+    b.cp.exit(b.warps[0])
+    assert b.agenda.idle
+    b.units.ctas[0].exit()

@@ -3,7 +3,7 @@
 import pytest
 
 from kgen.emulator.monitor import CheckFailure
-from units.pipelines import BlackwellGemm, Deadlock, HopperGemm
+from units.pipelines import BlackwellGemm, Deadlock, HopperGemm, MulticastRing
 
 KERNELS = {
     "hopper": HopperGemm,
@@ -20,6 +20,13 @@ def test_right_ones_are_exact_and_silent(name, seed):
     assert (g.result() == g.a @ g.b.T).all()
     assert not g.monitor.warnings
     assert all(not cta.hazards.in_flight for cta in g.units.ctas)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_multicast_ring_is_right_and_silent(seed):
+    ring = MulticastRing(seed)
+    ring.run()
+    assert ring.seen == [True] * 24 and not ring.monitor.warnings
 
 
 OVERWRITE = {"smem-overwritten-in-flight", "smem-overwritten-unobserved", "smem-write-in-flight"}
@@ -52,15 +59,31 @@ MUTANTS = [
 ]
 
 
+def outcome(kernel):
+    """Names of the checks that a run failed; there must be some."""
+    try:
+        kernel.run()
+    except Deadlock:
+        return {"deadlock"}
+    except CheckFailure as failure:
+        return {failure.check}
+    assert kernel.monitor.warnings
+    return {w.check for w in kernel.monitor.warnings}
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name, step, checks", MUTANTS, ids=[f"{n}: {s}" for n, s, _ in MUTANTS])
 def test_a_missing_step_is_caught_by_name(name, step, checks, seed):
-    g = KERNELS[name](seed, (step,))
-    try:
-        g.run()
-        caught = {w.check for w in g.monitor.warnings}
-    except Deadlock:
-        caught = {"deadlock"}
-    except CheckFailure as failure:
-        caught = {failure.check}
-    assert caught and caught <= checks
+    assert outcome(KERNELS[name](seed, (step,))) <= checks
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "step, checks",
+    [
+        ("partners", OVERWRITE | EARLY_READ),  # only the own consumer is waited for
+        ("slices", EARLY_READ | OVERWRITE | {"deadlock"}),  # expects its own quarter only
+    ],
+)
+def test_mistakes_of_multicast(step, checks, seed):
+    assert outcome(MulticastRing(seed, (step,))) <= checks

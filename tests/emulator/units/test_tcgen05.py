@@ -126,6 +126,31 @@ def test_unfenced_operand(fails):
         t.core.mma(issuer, 0, 1, t.o)
 
 
+def test_commits_arrive_in_order_and_before_the_end_of_the_cta():
+    for seed in range(10):
+        t = core(seed=seed)
+        bars = [t.barrier(8 * i) for i in range(3)]
+        for bar in range(3):
+            t.core.mma(t.warps[0], 0, 1, t.o)
+            t.core.commit(t.warps[0], 0, 1, 8 * bar)
+        while not bars[1].phase:
+            t.agenda.step()
+        assert bars[0].phase == 1 and t.agenda.pending() != bool(bars[2].phase)
+        t.units.ctas[0].exit()  # nobody waits for the last one
+        assert bars[2].phase == 1
+
+
+def test_a_commit_to_a_peer_that_has_exited(fails):
+    t = core(2)
+    t.barrier(0x20, rank=1)
+    t.core.mma(t.warps[0], 0, 2, t.o)
+    t.core.commit(t.warps[0], 0, 2, t.at(0, 0x20), mask=0b10)
+    t.agenda.step()
+    t.units.ctas[1].exit()
+    with fails("mbarrier-exited-cta", "tcgen05.commit by warp 0"):
+        t.agenda.drain()
+
+
 # --- epilogue and producer of tensor memory -----------------------------------------------------------------
 
 

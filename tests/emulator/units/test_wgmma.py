@@ -165,6 +165,25 @@ def test_a_warp_waits_for_the_others_to_issue():
     assert g.unit.waits_for(0, 0) == "warpgroup: warps [3] have not committed wgmma group 0"
 
 
+def test_every_warp_must_know_that_the_operands_are_there(fails):
+    """One warp waited for the data and told nobody."""
+    g = Group()
+    one = bf16(np.ones((64, 16)))
+    a, b = g.place(0x400, one), g.place(0x4000, one[:32])
+    full, hazards, producer = g.b.barrier(0), g.b.units.ctas[0].hazards, g.b.units.order.actor("producer")
+    flight = hazards.begin_write(0x400 // 4 + np.arange(32), producer.known, "TMA load")
+    hazards.landed(flight, full.fact, full.phase, full.name)
+    full.arrive()
+    g.each("fence")
+    for w in range(4):
+        assert full.test(0, g.b.warps[w]) or w == 2
+        if w == 3:
+            with fails("smem-read-unobserved", "phase 0"):
+                g.unit.mma(w, g.b.warps[w], BF16, a, b, False, g.registers(w))
+        else:
+            g.unit.mma(w, g.b.units.order.actor("late") if w == 2 else g.b.warps[w], BF16, a, b, False, g.registers(w))
+
+
 def test_warps_that_disagree(fails):
     g = Group()
     one = bf16(np.ones((64, 16)))
