@@ -56,14 +56,16 @@ def test_no_false_alarm_over_twenty_timings(preset, tmp_path):
     assert proof.exit_code == 0, [c for c in proof.cases if not c.ok]
 
 
-def broken_by(name: str, directory, before: str, after: str) -> Case | None:
-    """The first case that a changed .cu of a variant fails: rings that wrap, then several tiles per CTA, two timings."""
+def broken_by(name: str, directory, before: str, after: str, laps: int = 0) -> Case | None:
+    """The first case that a changed .cu of a variant fails: rings that wrap, then several tiles per CTA, two timings;
+    or one tile over `laps` of the ring."""
     files = variant_project(name)
     assert before in files[f"{name}.cu"], f"{before!r} is not in {name}.cu"
     files[f"{name}.cu"] = files[f"{name}.cu"].replace(before, after, 1)
     plan = variant_plan(name)
     ptx = ptx_of(files, directory, plan.arch)
-    found = cases(plan, ptx, only=shapes(plan)[4:6], seeds=2)
+    deep = [(*plan.cluster_tile, laps * plan.stages * plan.cta_tile[2])]
+    found = cases(plan, ptx, only=deep if laps else shapes(plan)[4:6], seeds=2)
     return next((c for c in found if isinstance(c, Case) and not c.ok), None)
 
 
@@ -71,7 +73,6 @@ def broken_by(name: str, directory, before: str, after: str) -> Case | None:
     ("before", "after"),
     [
         ("mbarrier_init(smem.empty[stage], EMPTY_ARRIVALS)", "mbarrier_init(smem.empty[stage], EMPTY_ARRIVALS + 1)"),
-        ("mbarrier_init(smem.empty[stage], EMPTY_ARRIVALS)", "mbarrier_init(smem.empty[stage], EMPTY_ARRIVALS - 1)"),
         ("ring.phase ^ 1)", "ring.phase)"),
         ("smem.full[ring.stage], STAGE_BYTES)", "smem.full[ring.stage], STAGE_BYTES - 16)"),
         ("wgmma_wait<1>();", "wgmma_wait<2>();"),
@@ -82,6 +83,14 @@ def broken_by(name: str, directory, before: str, after: str) -> Case | None:
 )
 def test_a_broken_kernel_is_caught(before, after, tmp_path):
     assert broken_by("fp16", tmp_path, before, after) is not None
+
+
+def test_one_arrival_too_few_is_caught_within_twelve_laps(tmp_path):
+    """Every lap of the ring is released one arrival earlier than the last, until a stage is overwritten under a reader.
+    `kgen check` needs no run to see it."""
+    init = "mbarrier_init(smem.empty[stage], EMPTY_ARRIVALS"
+    caught = broken_by("fp16", tmp_path, init + ")", init + " - 1)", laps=12)
+    assert caught is not None and "smem-overwritten" in caught.note
 
 
 def test_a_dropped_fence_does_not_even_compile(tmp_path):
