@@ -42,7 +42,15 @@ class Trace:
                 lanes.append(0)
             lanes[lane] = max(end, start + 1)
             tid = rows.setdefault((group, unit, lane), len(rows) + 1)
-            event = {"name": label, "cat": kind, "ph": "X", "ts": start, "dur": max(end - start, 1), "pid": pid, "tid": tid}
+            event = {
+                "name": label,
+                "cat": kind,
+                "ph": "X",
+                "ts": start,
+                "dur": max(end - start, 1),
+                "pid": pid,
+                "tid": tid,
+            }
             out.append(event)
         names = [
             {"name": "process_name", "ph": "M", "pid": pid, "args": {"name": group}} for group, pid in groups.items()
