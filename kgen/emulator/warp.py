@@ -234,6 +234,10 @@ class Warp:
             group.pc += 1
             return True
         else:
+            if kind == SYNC and not result[1] & self.live & ~group.lanes:
+                # All lanes stand here, yet a guard kept some of them from taking part.
+                text = f"needs lanes {result[1] & self.live:#010x} of the warp, but the guard is false in some of them"
+                raise self.located(EmulatorError(text), group.pc)
             group.wait = result
         return False
 
