@@ -205,3 +205,9 @@ def _case(name, plan, ptx, problem, exact, plain, numbers, seed, arithmetic) -> 
     elif not intact:
         note = "wrote outside of D"
     return Case(name, error <= limit and intact and not warnings, error, limit, time.monotonic() - start, note)
+
+
+def barrier_names(plan: GemmPlan) -> dict[int, str]:
+    """What the source calls each mbarrier, by byte offset in shared storage: for a `Trace`."""
+    at = {region.name: region.offset for region in plan.smem.regions}
+    return {at[b.name] + 8 * i: f"{b.name}[{i}]" for b in plan.barriers for i in range(b.depth)}
