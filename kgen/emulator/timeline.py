@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -29,7 +30,7 @@ LEGEND = {
     "ready": "could run, others have their turn",
     "mbarrier": "waits for an mbarrier",
     "barrier": "waits for a CTA or cluster barrier",
-    "group": "waits for a group",
+    "group": "waits in wait_group",
     "load": "TMA load, issue to landing",
     "store": "TMA store",
     "mma": "MMA group, issue to completion",
@@ -77,7 +78,8 @@ def timeline_svg(trace: Trace, title: str, steps: int | None = None) -> str:
         rows = []
         for row in _rows(own, trace.barrier_rows(), end):
             kinds |= {"mma" if s.kind == "group" and s.row == TENSOR_CORE else s.kind for s in row.spans}
-            bars = [_bar(s, y, scale, end) for s in _merged(row.spans, _MIN_BAR / scale)]
+            bars = [_bar(s, y, scale, end, cta.rank) for s in _merged(row.spans, _MIN_BAR / scale)]
+            _unlabel(bars)
             rows.append({"label": row.label, "y": y, "text_y": y + 11, "bars": bars})
             y += _ROW
         blocks.append(block | {"rows": rows, "bottom": y})
@@ -102,18 +104,22 @@ def _rows(spans: list[Span], barriers: list[str], end: int) -> list[_Row]:
     by_row: dict[str, list[Span]] = {}
     for s in spans:
         by_row.setdefault(s.row, []).append(s)
-    warps = sorted((int(r[5:]) for r in by_row if r.startswith("warp ")))
+    warps = sorted(int(r[5:]) for r in by_row if r.startswith("warp "))
     idle = [w for w in warps if _idle(by_row[f"warp {w}"])]
     rows = [_Row(f"warp {w}", by_row[f"warp {w}"]) for w in warps if w not in idle]
     if idle:
         # They all do the same: start, meet the others, end.
         rows.append(_Row(f"warp{'s' if len(idle) > 1 else ''} {_ranges(idle)}", by_row[f"warp {idle[0]}"]))
     copies = [s for s in by_row.get(TMA, ()) if s.kind in ("load", "store")]
-    rows += _stacked("TMA loads", [s for s in copies if s.kind == "load"], 8)
+    rows += _stacked("TMA loads", [s for s in copies if s.kind == "load"], 16)
     rows += _stacked("TMA stores", [s for s in copies if s.kind == "store"], 4)
     core = by_row.get(TENSOR_CORE, [])
     groups = [s for s in core if s.kind == "group"]
-    rows += _stacked("tensor core", groups or [s for s in core if s.kind == "mma"], 4)
+    owners = sorted({s.label.partition(" of ")[2] for s in groups})
+    for owner in owners:
+        rows += _stacked(f"MMA, {owner}" if owner else TENSOR_CORE, [s for s in groups if s.label.endswith(owner)], 3)
+    if not groups:
+        rows += _stacked(TENSOR_CORE, [s for s in core if s.kind == "mma"], 4)
     rows += _stacked("tensor memory", [s for s in core if s.kind == "tmem"], 2)
     rows += _stacked(OTHER, by_row.get(OTHER, []), 3)
     return rows + [_Row(name, by_row[name]) for name in barriers if name in by_row]
@@ -152,7 +158,8 @@ def _merged(spans: list[Span], short: float) -> list[Span]:
     result: list[Span] = []
     for s in spans:
         last = result[-1] if result else None
-        if last and s.kind == last.kind and s.start - last.end <= short and min(s.end - s.start, last.end - last.start) <= short:
+        near = last is not None and s.kind == last.kind and s.start - last.end <= short
+        if near and min(s.end - s.start, last.end - last.start) <= short:
             result[-1] = replace(last, end=max(s.end, last.end), label=f"{last.label}; {s.label}"[:120])
         else:
             result.append(s)
@@ -162,7 +169,7 @@ def _merged(spans: list[Span], short: float) -> list[Span]:
 # --- drawing --------------------------------------------------------------------------------------------
 
 
-def _bar(span: Span, y: int, scale: float, end: int) -> dict:
+def _bar(span: Span, y: int, scale: float, end: int, rank: int) -> dict:
     left = LEFT + span.start * scale
     right = LEFT + min(span.end, end) * scale
     width = max(right - left, 0.8)
@@ -173,12 +180,19 @@ def _bar(span: Span, y: int, scale: float, end: int) -> dict:
         style = "odd"
     left = min(left, WIDTH - PAD - width)
     return {
-        "style": style, "x": round(left, 1), "y": y, "width": round(width, 1), "text": _short(span, width),
+        "style": style, "x": round(left, 1), "y": y, "width": round(width, 1), "text": _short(span, width, rank),
         "tip": f"{span.label} [{span.start}-{span.end}]", "tx": round(left + 3, 1), "ty": y + 10,
     }  # fmt: skip
 
 
-def _short(span: Span, width: float) -> str:
+def _unlabel(bars: list[dict]) -> None:
+    """Takes the words from bars that another bar of the row covers in part."""
+    for bar, following in pairwise(bars):
+        if following["x"] < bar["x"] + bar["width"] - 1:
+            bar["text"] = following["text"] = ""
+
+
+def _short(span: Span, width: float, rank: int) -> str:
     """The longest label of a bar that fits into it."""
     candidates: list[str] = []
     if span.kind == "phase":
@@ -187,13 +201,14 @@ def _short(span: Span, width: float) -> str:
         words = span.label.split(" at (")
         name = words[0].replace("TMA load of ", "").replace("TMA store of ", "").replace("bulk ", "")
         at = words[1].split(")")[0] if len(words) > 1 else ""
-        rank = span.label.rsplit(" to shared", 1)
-        target = "" if len(rank) < 2 else " → CTA " + rank[1].rsplit(" ", 1)[-1]
+        to = span.label.partition(" to shared ")[2].rpartition(" ")[2]
+        target = f" → CTA {to}" if to and to != str(rank) else ""
         candidates = [f"{name} ({at}){target}", f"{name} ({at})", name] if at else [name + target, name]
     elif span.kind == "mbarrier":
         candidates = [span.label, span.label.split(",")[0]]
     elif span.kind in ("barrier", "group", "mma", "tmem", "other"):
-        candidates = [span.label, span.label.removeprefix("tcgen05.").split(" ")[-1] if span.kind == "group" else ""]
+        candidates = [span.label, span.label.partition(" of ")[0]]
+        candidates += [candidates[-1].rpartition(" ")[2]] if span.row == TENSOR_CORE and span.kind == "group" else []
     return next((c for c in candidates if len(c) * _CHARACTER + 6 <= width), "")
 
 

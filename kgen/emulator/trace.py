@@ -131,6 +131,8 @@ class Trace:
             self._commits.setdefault((cta, warp), []).append(end)
         else:
             row, shown = _UNITS.get(kind, (OTHER, "other"))
+            if kind == "wgmma-group":
+                label = f"{label} of {unit[unit.index('warpgroup') :]}"
             if shown == "copy":
                 into_shared = re.search(r"(load|copy|reduction).* to shared ", label) or label.startswith("prefetch")
                 shown = "load" if into_shared else "store"
@@ -163,7 +165,7 @@ class Trace:
             offset = next((o for o, b in warp.cta.table.barriers.items() if b is barrier), 0)
             return "mbarrier", f"{self._barrier_name(offset)}, {wait.wanted}", self._steps(barrier)
         if hasattr(wait, "queue"):
-            return "group", f"wgmma group: all but {wait.left}", None
+            return "group", f"wgmma.wait_group {wait.left}", None
         if hasattr(wait, "cluster"):
             return "barrier", "cluster barrier", self._steps(wait.cluster)
         if hasattr(wait, "generation"):
