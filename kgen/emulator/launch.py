@@ -58,7 +58,9 @@ class Device:
         _check_shape(program, grid, block, cluster, sm_count)
         if arithmetic not in ("fast", "exact"):
             raise EmulatorError(f"arithmetic is fast or exact, not {arithmetic!r}")
-        values = [self.buffer(a, f"argument {i}") if isinstance(a, np.ndarray) and a.ndim else a for i, a in enumerate(args)]
+        values = [
+            self.buffer(a, f"argument {i}") if isinstance(a, np.ndarray) and a.ndim else a for i, a in enumerate(args)
+        ]
         block_bytes = _parameters(program, values)
         memory = program.memory
         memory.finish()
@@ -87,7 +89,8 @@ def launch(
     `grid`, `block` and `cluster` are numbers or up to three of them; `smem` is dynamic shared memory in bytes;
     `args` are numpy arrays (device buffers, updated in place), numpy or Python scalars, TensorMap records and
     `bytes` (structs by value), one per kernel parameter. `sm_count` CTAs run at once. The same `seed` gives the
-    same run. `arithmetic` of matrix instructions: "fast" or "exact". `warn` names checks that only warn ("all": every one), `strict` those of the lenient ones that shall be errors. `clc`:
+    same run. `arithmetic` of matrix instructions: "fast" or "exact". `warn`
+    names checks that only warn ("all": every one), `strict` those of the lenient ones that shall be errors. `clc`:
     what cluster launch control finds while clusters remain ("success", "failure", "random").
     Raises EmulatorError for whatever the program does wrong, DeadlockError if it cannot end.
     """
@@ -143,9 +146,7 @@ def _parameters(program: Program, args) -> bytes:
             raw = arg.check().to_bytes()
         elif isinstance(arg, bytes | bytearray):
             raw = bytes(arg)
-        elif isinstance(arg, np.generic):
-            raw = arg.tobytes()
-        elif isinstance(arg, np.ndarray):
+        elif isinstance(arg, np.generic | np.ndarray):
             raw = arg.tobytes()
         elif isinstance(arg, float):
             raw = (np.float64 if v.size == 8 else np.float32)(arg).tobytes()

@@ -17,7 +17,8 @@ from kgen.emulator.accumulators import guard
 from kgen.emulator.inline import Flat, flatten
 from kgen.emulator.memory import LOCAL_WINDOW, SHARED_BASE, GlobalMemory
 from kgen.emulator.operands import Address, FloatImm, Function, Imm, Instruction, Module, Reg, Sink, Special, Symbol
-from kgen.emulator.ptx import parse, type_size
+from kgen.emulator.ptx import parse
+from kgen.emulator.reader import type_size
 from kgen.emulator.registers import instrument
 from kgen.emulator.registry import Mods, find
 from kgen.errors import EmulatorError

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 
-from kgen.emulator.lexer import Token, tokenize
+from kgen.emulator.lexer import Token
 from kgen.emulator.operands import (
     Address,
     FloatImm,
@@ -26,28 +26,14 @@ from kgen.emulator.operands import (
     Variable,
     Vector,
 )
+from kgen.emulator.reader import Reader, floating, integer, type_size
 from kgen.errors import EmulatorError
 
 __all__ = ["parse"]
 
 _SPACES = {".reg", ".param", ".local", ".shared", ".global", ".const"}
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
-_SIZES = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 _IGNORED_IN_BODY = {".pragma", ".noreturn"}
-
-
-def type_size(name: str) -> int:
-    """Bytes of a PTX type ("b32", "f16x2"). 1 for a predicate."""
-    if name == "pred":
-        return 1
-    if name in ("f16x2", "bf16x2"):
-        return 4
-    if name == "f32x2":
-        return 8
-    digits = re.sub(r"^(bf|tf|[bsuf])", "", name)
-    if digits not in _SIZES:
-        raise EmulatorError(f"unknown PTX type .{name}")
-    return _SIZES[digits]
 
 
 class _Scope:
@@ -88,70 +74,7 @@ def parse(text: str) -> Module:
     return _Parser(text).module()
 
 
-class _Parser:
-    def __init__(self, text: str):
-        self.text, self.tokens, self.at = text, tokenize(text), 0
-        self.files: dict[str, str] = {}
-        self.loc = ""
-
-    # -- tokens ------------------------------------------------------------------------------------------
-    def peek(self, ahead: int = 0) -> Token | None:
-        i = self.at + ahead
-        return self.tokens[i] if i < len(self.tokens) else None
-
-    def next(self) -> Token:
-        token = self.peek()
-        if token is None:
-            raise EmulatorError("the PTX ends in the middle of a statement")
-        self.at += 1
-        return token
-
-    def take(self, *kinds: str) -> Token | None:
-        token = self.peek()
-        if token is not None and (token.kind in kinds or (token.kind == "dot" and token.text in kinds)):
-            self.at += 1
-            return token
-        return None
-
-    def expect(self, kind: str) -> Token:
-        token = self.next()
-        if token.kind != kind:
-            raise self.error(token, f"expected {kind!r}, found {token.text!r}")
-        return token
-
-    def error(self, token: Token, what: str) -> EmulatorError:
-        start = self.text.rfind("\n", 0, token.start) + 1
-        end = self.text.find("\n", token.start)
-        quoted = self.text[start : end if end >= 0 else None].strip()
-        return EmulatorError(f"PTX line {token.line}: {what}\n  {quoted}")
-
-    def skip_to(self, kind: str) -> None:
-        while self.next().kind != kind:
-            pass
-
-    def debug(self) -> bool:
-        """Swallows one .loc, .file or .section; True if there was one."""
-        token = self.peek()
-        if token.kind == "loc":
-            _, file, line, *_ = token.text.replace(",", " ").split()
-            self.loc = f"{self.files.get(file, file)}:{line}"
-        elif token.kind == "file":
-            match = re.match(r'\.file\s+(\d+)\s+"([^"]*)"', token.text)
-            if match:
-                self.files[match[1]] = match[2].rsplit("/", 1)[-1]
-        elif token.kind == "dot" and token.text.startswith(".section"):
-            while self.peek().kind != "{":
-                self.at += 1
-            depth = 0
-            while True:
-                depth += {"{": 1, "}": -1}.get(self.next().kind, 0)
-                if depth == 0:
-                    return True
-        else:
-            return False
-        self.at += 1
-        return True
-
+class _Parser(Reader):
     # -- module level ------------------------------------------------------------------------------------
     def module(self) -> Module:
         # .file directives stand at the end of what nvcc writes, so read them first.
@@ -205,7 +128,7 @@ class _Parser:
             while self.peek().kind in ("int", ","):
                 word = self.next()
                 if word.kind == "int":
-                    values.append(_integer(word.text))
+                    values.append(integer(word.text))
             if token.text in _IGNORED_IN_BODY:
                 self.take("string")
             function.directives[token.text.lstrip(".")] = tuple(values)
@@ -240,7 +163,7 @@ class _Parser:
         while self.peek().kind in ("dot", "int"):
             token = self.next()
             if token.text == ".align":
-                align = _integer(self.next().text)
+                align = integer(self.next().text)
             elif token.kind == "dot":
                 words += token.text.lstrip(".").split(".")
         space = words[0]
@@ -252,7 +175,7 @@ class _Parser:
             name = self.expect("name").text
             size = type_size(kind) * vector if kind not in ("texref", "samplerref", "surfref") else 8
             if self.take("<"):
-                count = _integer(self.expect("int").text)
+                count = integer(self.expect("int").text)
                 self.expect(">")
                 for i in range(count):
                     found.append(Variable(f"{name}{i}", space, size, size, kind))
@@ -260,7 +183,7 @@ class _Parser:
                 while self.take("["):
                     n = self.take("int")
                     self.expect("]")
-                    size = None if n is None or size is None else size * _integer(n.text)
+                    size = None if n is None or size is None else size * integer(n.text)
                 unique = scope.unique(name) if scope is not None else name
                 v = Variable(unique, space, align or min(type_size(kind) * vector, 16), size, kind)
                 if self.take("="):
@@ -281,10 +204,10 @@ class _Parser:
             if token.kind in ("{", "}", ","):
                 pass
             elif token.kind == "int" or token.kind == "-":
-                value = -_integer(self.next().text) if token.kind == "-" else _integer(token.text)
+                value = -integer(self.next().text) if token.kind == "-" else integer(token.text)
                 data += (value & ((1 << (8 * width)) - 1)).to_bytes(width, "little")
             elif token.kind == "float":
-                value = _float(token.text)
+                value = floating(token.text)
                 data += value.bits.to_bytes(8, "little") if width == 8 else struct.pack("<f", value.value)
             elif token.kind == "name":
                 name = token.text
@@ -293,7 +216,7 @@ class _Parser:
                     self.expect("(")
                     name = self.expect("name").text
                     self.expect(")")
-                offset = _integer(self.next().text) if self.take("+") else 0
+                offset = integer(self.next().text) if self.take("+") else 0
                 v.relocations.append((len(data), Symbol(name, offset)))
                 data += bytes(width)
             else:
@@ -390,7 +313,7 @@ class _Parser:
             offset, coords = 0, None
             while (sign := self.take("+", "-")) is not None:
                 minus = self.take("-") is not None
-                value = _integer(self.expect("int").text)
+                value = integer(self.expect("int").text)
                 offset += -value if (sign.kind == "-") != minus else value
             if self.take(","):
                 coords = self.operand(scope)
@@ -418,9 +341,9 @@ class _Parser:
                 return FloatImm(-value.value, value.bits ^ 1 << (value.width - 1), value.width)
             raise self.error(token, "only a literal can be negative")
         if token.kind == "int":
-            return Imm(_integer(token.text))
+            return Imm(integer(token.text))
         if token.kind == "float":
-            return _float(token.text)
+            return floating(token.text)
         if token.kind != "name":
             raise self.error(token, f"cannot read the operand {token.text!r}")
         if token.text == "_":
@@ -431,7 +354,7 @@ class _Parser:
                 return Special(token.text)
             found = _Unresolved(token.text, scope, token.line)
         if plus and not isinstance(found, Reg) and self.take("+"):
-            offset = _integer(self.expect("int").text)
+            offset = integer(self.expect("int").text)
             if isinstance(found, Symbol):
                 return Symbol(found.name, found.offset + offset)
             found.offset = offset
@@ -468,21 +391,3 @@ def _registered(scope: _Scope, name: str) -> str:
     return name if "@" in name else scope.unique(name)
 
 
-def _integer(word: str) -> int:
-    word = word.rstrip("U").lower()
-    if word.startswith("0x"):
-        return int(word, 16)
-    if word.startswith("0b"):
-        return int(word, 2)
-    return int(word, 8) if len(word) > 1 and word.startswith("0") else int(word)
-
-
-def _float(word: str) -> FloatImm:
-    if word[:2].lower() == "0f":
-        bits = int(word[2:], 16)
-        return FloatImm(struct.unpack("<f", struct.pack("<I", bits))[0], bits, 32)
-    if word[:2].lower() == "0d":
-        bits = int(word[2:], 16)
-        return FloatImm(struct.unpack("<d", struct.pack("<Q", bits))[0], bits, 64)
-    value = float(word)
-    return FloatImm(value, struct.unpack("<Q", struct.pack("<d", value))[0], 64)

@@ -22,7 +22,7 @@ def instrument(instructions: list[Instruction], tables, code: list, touched: lis
     if not suspects:
         return
     tracked = {name for _, name in suspects}
-    for i, (reads, writes) in enumerate(touched):
+    for i, (_, writes) in enumerate(touched):
         wrong = sorted(name for at, name in suspects if at == i)
         kept = sorted(writes & tracked)
         if (wrong and instructions[i].op not in _COPIES) or kept:
@@ -141,5 +141,5 @@ def _blocks(instructions, tables):
             starts.add(i + 1)
     ordered = sorted(starts)
     blocks = dict(zip(ordered, [*ordered[1:], n], strict=True))
-    after = {s: jumps[e - 1] if e - 1 in jumps else ([e] if e < n else []) for s, e in blocks.items()}
+    after = {s: jumps.get(e - 1, [e] if e < n else []) for s, e in blocks.items()}
     return blocks, after

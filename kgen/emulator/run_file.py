@@ -140,7 +140,9 @@ def _map(run: Path, name: str, spec: dict, specs: dict, buffers: dict, device: D
     wanted = str(spec.get("swizzle", "none")).lower()
     mode = next((x for x in Swizzle if wanted in (x.label.lower(), x.name.lower())), None)
     if mode is None:
-        raise UsageError(f"{run}: maps.{name}: swizzle is one of {', '.join(x.name for x in Swizzle)} or 32B, 64B, 128B")
+        raise UsageError(
+            f"{run}: maps.{name}: swizzle is one of {', '.join(x.name for x in Swizzle)} or 32B, 64B, 128B"
+        )
     kind = _MAP_TYPES.get(specs[source]["dtype"])
     if "type" in spec:
         kind = DataType[str(spec["type"]).upper()]
@@ -169,4 +171,3 @@ def _argument(run: Path, x, buffers: dict, maps: dict, device: Device):
     if isinstance(x, int | float) and not isinstance(x, bool):
         return x
     raise UsageError(f"{run}: args: {x!r} is no buffer, map, number, or {{type: value}}")
-

@@ -106,7 +106,9 @@ class Cta:
 class Machine:
     """The whole device. `progress` counts changes of state that a waiting warp might see."""
 
-    def __init__(self, program, grid, block, cluster, dynamic_shared, sm_count, seed, arithmetic, warn, strict, explicit, clc):
+    def __init__(
+        self, program, grid, block, cluster, dynamic_shared, sm_count, seed, arithmetic, warn, strict, explicit, clc
+    ):
         self.program, self.grid, self.block, self.cluster = program, grid, block, cluster
         self.dynamic_shared, self.sm_count, self.arithmetic = dynamic_shared, sm_count, arithmetic
         self.explicit_cluster = explicit

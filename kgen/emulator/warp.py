@@ -94,11 +94,12 @@ class Warp:
     def _settle(self, group: Group) -> None:
         """Puts a group back, joined with one that stands at the same place in the same state."""
         for other in self.groups:
-            if other is not group and other.pc == group.pc and (other.wait is None) == (group.wait is None):
-                if other.wait is None or (other.wait[0] == SYNC == group.wait[0]):
-                    other.lanes |= group.lanes
-                    self.groups.remove(group)
-                    return
+            if other is group or other.pc != group.pc or (other.wait is None) != (group.wait is None):
+                continue
+            if other.wait is None or (other.wait[0] == SYNC == group.wait[0]):
+                other.lanes |= group.lanes
+                self.groups.remove(group)
+                return
 
     def _runnable(self, group: Group) -> bool:
         wait = group.wait

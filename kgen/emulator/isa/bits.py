@@ -145,7 +145,9 @@ def _leading(values, bits: int):
 def clz(b, inst, mods):
     type_ = mods.last()
     bits = int(type_[1:])
-    return through(lambda p: bits - 1 - _leading(p, bits), b.dst(inst.operands[0], "u32"), b.src(inst.operands[1], f"u{bits}"))
+    return through(
+        lambda p: bits - 1 - _leading(p, bits), b.dst(inst.operands[0], "u32"), b.src(inst.operands[1], f"u{bits}")
+    )
 
 
 @op("bfind")
@@ -165,7 +167,9 @@ def bfind(b, inst, mods):
 @op("popc")
 def popc(b, inst, mods):
     type_ = mods.last()
-    return through(lambda p: np.bitwise_count(p), b.dst(inst.operands[0], "u32"), b.src(inst.operands[1], f"u{type_[1:]}"))
+    return through(
+        lambda p: np.bitwise_count(p), b.dst(inst.operands[0], "u32"), b.src(inst.operands[1], f"u{type_[1:]}")
+    )
 
 
 @op("brev")

@@ -42,8 +42,10 @@ def is_canceled(b, inst, mods):
     return fn
 
 
-@op("clusterlaunchcontrol.query_cancel.get_first_ctaid", "clusterlaunchcontrol.query_cancel.get_first_ctaid::x",
-    "clusterlaunchcontrol.query_cancel.get_first_ctaid::y", "clusterlaunchcontrol.query_cancel.get_first_ctaid::z")  # fmt: skip
+_FIRST = "clusterlaunchcontrol.query_cancel.get_first_ctaid"
+
+
+@op(_FIRST, f"{_FIRST}::x", f"{_FIRST}::y", f"{_FIRST}::z")
 def first_ctaid(b, inst, mods):
     mods.flag("v4", "b32", "b128")
     d, source = inst.operands

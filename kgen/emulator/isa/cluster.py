@@ -128,7 +128,9 @@ def setmaxnreg(b, inst, mods):
         # Shared by the warpgroup: 128 threads; the register file has 64 K.
         groups = {x.index // 4: getattr(x, "registers", 0) for x in w.cta.warps}
         if sum(groups.values()) * 128 > 65536:
-            raise EmulatorError(f"setmaxnreg: warpgroups now hold {sorted(groups.values())} registers a thread, over 64 K")
+            raise EmulatorError(
+                f"setmaxnreg: warpgroups now hold {sorted(groups.values())} registers a thread, over 64 K"
+            )
 
     return fn
 

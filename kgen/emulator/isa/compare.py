@@ -90,7 +90,10 @@ def set_(b, inst, mods):
     true = np.float32(1) if out == "f32" else -1
     d, x, y = inst.operands
     return through(
-        lambda p, q: np.where(test(p, q), true, 0), b.dst(d, "f32" if out == "f32" else "s32"), b.src(x, source), b.src(y, source)
+        lambda p, q: np.where(test(p, q), true, 0),
+        b.dst(d, "f32" if out == "f32" else "s32"),
+        b.src(x, source),
+        b.src(y, source),
     )
 
 

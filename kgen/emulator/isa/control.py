@@ -99,6 +99,7 @@ def intrinsic(b, inst, mods):
 
         return bind_printf(b, results, arguments)
     if name.name == "__assertfail":
+
         def fn(w, m):
             raise EmulatorError("a device assertion failed")
 
@@ -246,7 +247,9 @@ class _Reduced(_BarrierWait):
 @op("fence", "membar")
 def fence(b, inst, mods):
     """Generic fences order nothing here: generic accesses take effect at once and in program order."""
-    mods.flag("sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys", "gl", "proxy", "alias", "mbarrier_init")
+    mods.flag(
+        "sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys", "gl", "proxy", "alias", "mbarrier_init"
+    )
     mods.prefix("sync_restrict::")
     return nothing
 

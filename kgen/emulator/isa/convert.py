@@ -55,6 +55,7 @@ def _int_int(b, inst, out, source, sat):
     d, x = b.wide_dst(inst.operands[0], out), b.src(inst.operands[1], source)
     info = np.iinfo(f"{'i' if out[0] == 's' else 'u'}{int(out[1:]) // 8}")
     if sat:
+
         def f(p):
             return np.array([min(max(v, info.min), info.max) for v in p.tolist()]).astype(info.dtype)
 
@@ -187,7 +188,12 @@ def _unpack(b, inst, out, source, relu):
     return through(f, b.dst(d, "b32"), b.src(x, width))
 
 
-_WINDOWS = {"shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "shared::cluster": SHARED_WINDOW, "local": LOCAL_WINDOW}
+_WINDOWS = {
+    "shared": SHARED_WINDOW,
+    "shared::cta": SHARED_WINDOW,
+    "shared::cluster": SHARED_WINDOW,
+    "local": LOCAL_WINDOW,
+}
 
 
 @op("cvta")

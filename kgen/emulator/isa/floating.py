@@ -57,7 +57,14 @@ def to_odd_sum(p, c):
 
 def fused(a, b, c, mode: str = "rn"):
     """fma of f32: the product is exact in float64, the sum is rounded to odd before the final rounding."""
-    return round_f32(to_odd_sum(a.astype(np.float64) * b, c.astype(np.float64)), mode)
+    product, c = a.astype(np.float64) * b, c.astype(np.float64)
+    if mode == "rn":
+        total = product + c
+        # Rounding twice is wrong only where the first result is a tie of the second, or its ties lie elsewhere.
+        tie = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
+        if not (tie | (np.abs(total) < _TINY)).any():
+            return total.astype(np.float32)
+    return round_f32(to_odd_sum(product, c), mode)
 
 
 def _fma64(a, b, c):

@@ -11,7 +11,17 @@ from kgen.emulator.program import dtype_of
 from kgen.emulator.registry import op
 from kgen.errors import EmulatorError
 
-SPACES = ("global", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry", "param::func", "const")
+SPACES = (
+    "global",
+    "shared",
+    "shared::cta",
+    "shared::cluster",
+    "local",
+    "param",
+    "param::entry",
+    "param::func",
+    "const",
+)
 _ORDER = ("relaxed", "acquire", "release", "volatile", "mmio")
 _HINTS = ("nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "unified")
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
@@ -264,7 +274,9 @@ def _gather(v, slots, m, unsigned, count):
     """The rows to store: [lanes] or [lanes, count]."""
     if count == 1:
         row = v[slots[0]]
-        return (row if m is True else row[m]).view(unsigned) if row.flags.c_contiguous else (row if m is True else row[m])
+        return (
+            (row if m is True else row[m]).view(unsigned) if row.flags.c_contiguous else (row if m is True else row[m])
+        )
     data = np.empty((32, count), unsigned)
     for j, slot in enumerate(slots):
         data[:, j] = v[slot].view(unsigned)
@@ -281,7 +293,12 @@ def _fast_shared_store(near, slots, unsigned, count, slow):
         if m is not True:
             index = index[m]
         memory = w.cta.shared
-        if int(_or(index)) & mask or memory.guarded or not 1024 <= int(_min(index)) or int(_max(index)) + total > memory.size:
+        if (
+            int(_or(index)) & mask
+            or memory.guarded
+            or not int(_min(index)) >= 1024
+            or int(_max(index)) + total > memory.size
+        ):
             return slow(w, m)
         at = index >> shift
         memory.init_rows[total][at] = True
@@ -307,7 +324,9 @@ def _fast_global_store(address, slots, unsigned, count, what, slow):
         if int(_or(a)) & mask:
             return slow(w, m)
         memory = w.machine.memory
-        memory.rows[size, count][memory.indices(a, total, what, True) >> shift] = _gather(w.v, slots, m, unsigned, count)
+        memory.rows[size, count][memory.indices(a, total, what, True) >> shift] = _gather(
+            w.v, slots, m, unsigned, count
+        )
         w.machine.progress += 1
         return None
 

@@ -280,7 +280,9 @@ def mma(b, inst, mods):
             if columns is not None and int(v[columns][lane]):
                 raise EmulatorError(f"{inst.name}: a zero-column mask is not modelled")
             words = [int(v[x][lane]) for x in masks]
-            masked = tuple(sum(x << 32 * i for i, x in enumerate(words[4 * g : 4 * g + 4])) for g in range(len(words) // 4))
+            masked = tuple(
+                sum(x << 32 * i for i, x in enumerate(words[4 * g : 4 * g + 4])) for g in range(len(words) // 4)
+            )
             on = bool(v[enable_slot][lane]) ^ enable.negated if enable_slot is not None else bool(enable.value)
             operands = MmaOperands(
                 decode_idesc(int(v[idesc][lane]), kind), int(d(w)[lane]), int(v[b_slot][lane]),

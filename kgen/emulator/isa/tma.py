@@ -18,7 +18,9 @@ _RANKS = ("1d", "2d", "3d", "4d", "5d")
 def read_map(machine, address: int, what: str) -> TensorMap:
     """The tensor map at a generic address."""
     if address >> WINDOW_SHIFT != GLOBAL_WINDOW >> WINDOW_SHIFT:
-        raise EmulatorError(f"{what}: the tensor map address {address:#x} is no generic address of global or param space")
+        raise EmulatorError(
+            f"{what}: the tensor map address {address:#x} is no generic address of global or param space"
+        )
     if address % 64:
         raise EmulatorError(f"{what}: a tensor map must be aligned to 64 bytes, {address:#x} is not")
     data = machine.memory.read(address, SIZE, what).tobytes()

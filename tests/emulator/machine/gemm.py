@@ -80,7 +80,7 @@ class Gemm:
 
     def check(self):
         """Asserts that D is right and that nothing beside it was written."""
-        m, n, k = self.shape
+        _, n, k = self.shape
         expected = self.a[:, :k].astype(np.float64) @ self.b[:, :k].astype(np.float64).T
         got = self.d[:, :n].astype(np.float64)
         assert np.isfinite(got).all()

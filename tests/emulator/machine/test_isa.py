@@ -86,11 +86,11 @@ INTEGER = {
     "popc.b32 %y, %x0;": lambda a, b, c: a.bit_count(),
     "brev.b32 %y, %x0;": lambda a, b, c: int(f"{a:032b}"[::-1], 2),
     "bfind.u32 %y, %x0;": lambda a, b, c: a.bit_length() - 1,
-    "bfind.shiftamt.s32 %y, %x0;": lambda a, b, c: -1 if a in (0, 2**32 - 1) else 32 - (a if a < 2**31 else ~a & (2**32 - 1)).bit_length(),
+    "bfind.shiftamt.s32 %y, %x0;": lambda a, b, c: 32 - n if (n := max(s32(a), ~s32(a)).bit_length()) else -1,
     "prmt.b32 %y, %x0, %x1, %x2;": prmt,
     "lop3.b32 %y, %x0, %x1, %x2, 0xCA;": lambda a, b, c: lop3(a, b, c, 0xCA),
     "lop3.b32 %y, %x0, %x1, %x2, 0x96;": lambda a, b, c: a ^ b ^ c,
-    "dp4a.u32.u32 %y, %x0, %x1, %x2;": lambda a, b, c: sum(x * y for x, y in zip(a.to_bytes(4, "little"), b.to_bytes(4, "little"), strict=True)) + c,
+    "dp4a.u32.u32 %y, %x0, %x1, %x2;": lambda a, b, c: sum((a >> i & 255) * (b >> i & 255) for i in (0, 8, 16, 24)) + c,
     "add.cc.u32 %t0, %x0, %x1; addc.u32 %y, %x2, 0;": lambda a, b, c: c + (a + b >> 32),
     "sub.cc.u32 %t0, %x0, %x1; subc.u32 %y, %x2, 0;": lambda a, b, c: c - (a < b),
     "{ .reg .pred q; setp.lt.s32 q, %x0, %x1; selp.b32 %y, %x2, 7, q; }": lambda a, b, c: c if s32(a) < s32(b) else 7,
@@ -173,10 +173,19 @@ def test_float_comparisons_treat_nan_as_documented():
     bits = FLOATS.view(np.uint32)
     other = np.roll(FLOATS, 1)
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
-        core = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}[name]
+        core = {
+            "eq": np.equal,
+            "ne": np.not_equal,
+            "lt": np.less,
+            "le": np.less_equal,
+            "gt": np.greater,
+            "ge": np.greater_equal,
+        }[name]
         unordered = np.isnan(FLOATS) | np.isnan(other)
         for suffix, wanted in (("", core(FLOATS, other) & ~unordered), ("u", core(FLOATS, other) | unordered)):
-            got = run(f"setp.{name}{suffix}.f32 %p0, %x0, %x1; selp.u32 %y, 1, 0, %p0;", [bits, other.view(np.uint32), bits])
+            got = run(
+                f"setp.{name}{suffix}.f32 %p0, %x0, %x1; selp.u32 %y, 1, 0, %p0;", [bits, other.view(np.uint32), bits]
+            )
             assert (got == wanted).all(), name + suffix
 
 
@@ -210,7 +219,9 @@ def test_packed_conversions_put_the_first_operand_above():
     assert (run("cvt.rn.bf16x2.f32 %y, %x0, %x1;", [one, two, one]) == 0x3F804000).all()
     body = "cvt.rn.satfinite.e4m3x2.f32 %h0, %x0, %x1; cvt.u32.u16 %y, %h0;"
     assert (run(body, [one, two, one]) == 0x3840).all()
-    assert (run("cvt.rn.satfinite.e4m3x2.f32 %h0, %x0, %x1; cvt.rn.f16x2.e4m3x2 %y, %h0;", [one, two, one]) == 0x3C004000).all()
+    assert (
+        run("cvt.rn.satfinite.e4m3x2.f32 %h0, %x0, %x1; cvt.rn.f16x2.e4m3x2 %y, %h0;", [one, two, one]) == 0x3C004000
+    ).all()
 
 
 def test_f32x2_works_on_both_halves():
@@ -218,7 +229,9 @@ def test_f32x2_works_on_both_halves():
     x = [RNG.standard_normal(N).astype(np.float32) for _ in range(3)]
     got = run(body, [v.view(np.uint32) for v in x], width=8).view(np.float32).reshape(N, 2)
     low = (x[0].astype(float) * x[1] + x[0]).astype(np.float32)
-    assert np.allclose(got[:, 0], low, rtol=1e-6) and np.allclose(got[:, 1], x[1].astype(float) * x[2] + x[1], rtol=1e-5, atol=1e-6)
+    assert np.allclose(got[:, 0], low, rtol=1e-6) and np.allclose(
+        got[:, 1], x[1].astype(float) * x[2] + x[1], rtol=1e-5, atol=1e-6
+    )
 
 
 def test_branch_table_takes_each_lane_its_own_way():

@@ -80,4 +80,7 @@ def test_malformed_files_are_refused(compiled, write, old, new, message):
 
 def test_too_small_a_buffer_is_named(compiled, write):
     with pytest.raises(EmulatorError, match="past the end of y"):
-        run_file(compiled("ordinary.cu"), write(SOFTMAX.replace("y: {dtype: f32, shape: [3, 100]", "y: {dtype: f32, shape: [3, 99]")))
+        run_file(
+            compiled("ordinary.cu"),
+            write(SOFTMAX.replace("y: {dtype: f32, shape: [3, 100]", "y: {dtype: f32, shape: [3, 99]")),
+        )

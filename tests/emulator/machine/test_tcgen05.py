@@ -53,7 +53,7 @@ class Problem:
 @pytest.mark.parametrize("arithmetic", ["fast", "exact"])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_kernel(compiled, kernel, arithmetic):
-    for seed in range(3):
+    for seed in range(2):
         problem = Problem(compiled("tcgen05.cu", "100a"), kernel)
         result = problem.run(seed=seed, arithmetic=arithmetic)
         problem.check()
@@ -64,7 +64,8 @@ MUTANTS = {
     # name: (kernel, pattern, replacement, check)
     "no wait::ld": ("gemm_f16", r"tcgen05\.wait::ld\S*;", "", "tmem-missing-wait-ld"),
     "results read without a commit": (
-        "gemm_f16", r"(tcgen05\.commit\S+ \[%r\d+\];)(?![\s\S]*tcgen05\.commit[\s\S]*\.entry gemm_tf32)", r"", "deadlock",
+        "gemm_f16", r"(tcgen05\.commit\S+ \[%r\d+\];)(?![\s\S]*tcgen05\.commit[\s\S]*\.entry gemm_tf32)", "",
+        "deadlock",
     ),
     "no dealloc": ("gemm_f16", r"tcgen05\.dealloc\S* %r\d+, 256;", "", "tmem-leak"),
     "another warp's lanes": ("gemm_f16", r"shl\.b32(\s+%r\d+, %r1), 16;", r"shl.b32\1, 15;", "tmem-lane-window"),
