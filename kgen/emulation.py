@@ -161,11 +161,11 @@ def references(problem: Problem, output: Dtype) -> tuple[np.ndarray, np.ndarray]
 
 
 def cases(
-    plan: GemmPlan, ptx: str, *, only: list[Shape] | None = None, seeds: int = 1, arithmetic: str = "fast"
+    plan: GemmPlan, ptx: str, *, only: list[Shape] | None = None, seeds: int = 1, arithmetic: str = "fast", trace=None
 ) -> Iterator[Case | str]:
     """Runs every shape with normal numbers and with integers, each with `seeds` timings; yields the name of a case as
     it begins, then its result. Right means: every element within twice the error of the same precision done plainly
-    (integers: exact), nothing written around D, and no check of the emulator broken."""
+    (integers: exact), nothing written around D, and no check of the emulator broken. `trace` records the first run."""
     for shape in only or shapes(plan):
         for numbers in ("normal", "integers"):
             problem = make_problem(plan, shape, 0, numbers)
@@ -173,7 +173,8 @@ def cases(
             for seed in range(seeds):
                 name = "x".join(map(str, shape)) + f" {numbers}" + (f" seed {seed}" if seeds > 1 else "")
                 yield name
-                yield _case(name, plan, ptx, problem, exact, plain, numbers, seed, arithmetic)
+                yield _case(name, plan, ptx, problem, exact, plain, numbers, seed, arithmetic, trace)
+                trace = None
 
 
 def prove(plan: GemmPlan, ptx: str, tell: Callable[[str], None] = lambda text: None, **options) -> Proof:
@@ -187,10 +188,10 @@ def prove(plan: GemmPlan, ptx: str, tell: Callable[[str], None] = lambda text: N
     return proof
 
 
-def _case(name, plan, ptx, problem, exact, plain, numbers, seed, arithmetic) -> Case:
+def _case(name, plan, ptx, problem, exact, plain, numbers, seed, arithmetic, trace=None) -> Case:
     start = time.monotonic()
     try:
-        d, intact, warnings = run(plan, ptx, problem, seed=seed, arithmetic=arithmetic)
+        d, intact, warnings = run(plan, ptx, problem, seed=seed, arithmetic=arithmetic, trace=trace)
     except EmulatorError as e:
         return Case(name, False, float("nan"), 0.0, time.monotonic() - start, str(e))
     got = d.astype(np.float64)
@@ -205,3 +206,9 @@ def _case(name, plan, ptx, problem, exact, plain, numbers, seed, arithmetic) -> 
     elif not intact:
         note = "wrote outside of D"
     return Case(name, error <= limit and intact and not warnings, error, limit, time.monotonic() - start, note)
+
+
+def barrier_names(plan: GemmPlan) -> dict[int, str]:
+    """What the source calls each mbarrier, by byte offset in shared storage: for a `Trace`."""
+    at = {region.name: region.offset for region in plan.smem.regions}
+    return {at[b.name] + 8 * i: f"{b.name}[{i}]" for b in plan.barriers for i in range(b.depth)}

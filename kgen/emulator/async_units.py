@@ -100,10 +100,10 @@ class Agenda:
         outer, self.monitor.origin = self.monitor.origin, action.origin
         try:
             action.run()
+            self.monitor.event(action.kind, action.unit, action.label, action.issued)
         finally:
             self.monitor.origin = outer
         action.after = ()  # do not keep a chain of finished work alive
-        self.monitor.event(action.kind, action.unit, action.label, action.issued)
 
     def report(self) -> list[str]:
         """One line per pending action, for a deadlock report."""

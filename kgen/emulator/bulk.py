@@ -140,6 +140,7 @@ class BulkUnit:
     def commit(self, actor: Actor, lane: int) -> None:
         """`cp.async.bulk.commit_group` by one thread."""
         self._queue(actor, lane).commit()
+        self.monitor.event("bulk-commit", actor.name, f"lane {lane}", self.monitor.now)
 
     def wait(self, actor: Actor, lane: int, n: int, read: bool = False) -> None:
         """`cp.async.bulk.wait_group[.read] n` by one thread; returns when it may go on."""

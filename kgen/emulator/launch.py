@@ -68,7 +68,7 @@ class Device:
         memory.bytes[at : at + len(block_bytes)] = np.frombuffer(block_bytes, np.uint8)
         machine = Machine(program, grid, block, cluster, smem, sm_count, seed, arithmetic, warn, strict, explicit, clc)
         if trace is not None:
-            machine.monitor.listeners.append(trace)
+            trace.attach(machine)
         try:
             machine.run()
         finally:

@@ -65,6 +65,8 @@ class Cluster:
         self.arrived = {}
         self.generation += 1
         self.meeting.complete()
+        if self.ctas[0].machine.trace is not None:
+            self.ctas[0].machine.trace.cluster_barrier(self)
 
 
 class Cta:
@@ -124,6 +126,7 @@ class Machine:
         self.members = dict(self._clusters())
         self.pool = LaunchPool(self.members, self.monitor, clc, seed)
         self.expired_at = [-1, 0]
+        self.trace = None
 
     def locate(self) -> str:
         """The instruction being executed, for messages; nothing when an asynchronous unit acts."""
@@ -157,6 +160,8 @@ class Machine:
             cta = Cta(self, cluster, rank, index, free[rank])
             cluster.ctas.append(cta)
             self.resident.append(cta)
+        if self.trace is not None:
+            self.trace.started(cluster)
         self.progress += 1
 
     def cta_ended(self, cta: Cta) -> None:
@@ -166,6 +171,8 @@ class Machine:
 
     def arrived_barrier(self, w, barrier, kind: str) -> None:
         """Hook of bar.sync and bar.arrive for checks and traces."""
+        if self.trace is not None:
+            self.trace.barrier_arrival(w, barrier)
 
     def clock(self) -> int:
         """%clock64 and %globaltimer: a count that always grows."""
@@ -236,7 +243,7 @@ class Machine:
                 self.running = w
                 start = self.monitor.now
                 count = w.run(self.random.randint(48, 400))
-                self.monitor.now = start + count
+                self.monitor.now = max(self.monitor.now, start + count)  # completions that it forced took steps too
                 ran += count
                 if self.monitor.listeners and count:
                     self.monitor.event("warp", w.name, "runs", start)

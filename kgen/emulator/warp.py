@@ -60,7 +60,7 @@ class Warp:
     def __init__(self, cta, index: int, program, threads: int):
         self.cta, self.index, self.program = cta, index, program
         self.machine = cta.machine
-        self.code = program.code
+        self.code = program.code if self.machine.trace is None else self.machine.trace.counted(program.code)
         self.live = (1 << min(32, threads)) - 1
         self.groups = [Group(0, self.live)]
         self.current: Group | None = None
@@ -240,6 +240,8 @@ class Warp:
                 text = f"needs lanes {result[1] & self.live:#010x} of the warp, but the guard is false in some of them"
                 raise self.located(EmulatorError(text), group.pc)
             group.wait = result
+            if self.machine.trace is not None:
+                self.machine.trace.waits(self, group, result)
         return False
 
     def _repeats(self, target: int) -> bool:

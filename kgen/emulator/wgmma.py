@@ -180,7 +180,9 @@ class Wgmma:
         """`wgmma.wait_group n`; call it when `wait_ready`. Runs all but the warp's latest n groups."""
         last = max(self._committed[warp] - n, 0)
         while self._run < last:
+            first = self._ops[0].issued if self._ops else self.monitor.now
             self._run_group(self._groups[self._run])
+            self.monitor.event("wgmma-group", self.name, f"group {self._run}", first)
             self._run += 1
         if last:
             done = self._groups[last - 1]
