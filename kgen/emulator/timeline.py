@@ -56,7 +56,8 @@ def window(spans: Iterable[Span]) -> int:
 
 
 def timeline_svg(trace: Trace, title: str, steps: int | None = None) -> str:
-    """The picture of the first cluster, from step 0 to `steps` (left out: `window`).
+    """The picture of the first cluster, from step 0 to `steps` (left out: `window`, or the
+    whole run if it failed).
 
     Raises UsageError where nothing was recorded.
     """
@@ -66,7 +67,7 @@ def timeline_svg(trace: Trace, title: str, steps: int | None = None) -> str:
     shown = [c for c in trace.ctas if c.cluster is trace.ctas[0].cluster][:2]
     inside = {c.index for c in shown}
     spans = [s for s in everything if s.cta in inside]
-    end = max(steps or window(spans), 1)
+    end = max(steps or (trace.steps if trace.failed else window(spans)), 1)
     scale = (WIDTH - LEFT - PAD) / end
 
     y, blocks = _TOP, []
@@ -207,7 +208,8 @@ def _short(span: Span, width: float, rank: int) -> str:
     elif span.kind == "mbarrier":
         candidates = [span.label, span.label.split(",")[0]]
     elif span.kind in ("barrier", "group", "mma", "tmem", "other"):
-        candidates = [span.label, span.label.partition(" of ")[0]]
+        candidates = [span.label.partition(" of ")[0]]  # the row names the owner
+        candidates += [f"wait {candidates[0].split()[-1]}"] if "wait_group" in span.label else []
         candidates += [candidates[-1].rpartition(" ")[2]] if span.row == TENSOR_CORE and span.kind == "group" else []
     return next((c for c in candidates if len(c) * _CHARACTER + 6 <= width), "")
 

@@ -176,8 +176,16 @@ class Trace:
 
     @property
     def steps(self) -> int:
-        """Length of the launch so far, in logical steps."""
-        return self.machine.monitor.now if self.machine is not None else 0
+        """Length of the launch in logical steps; of one that failed a little more, in which all stands still."""
+        if self.machine is None:
+            return 0
+        now = self.machine.monitor.now
+        return now + max(now // 20, 1) if self.failed else now
+
+    @property
+    def failed(self) -> bool:
+        """Did the launch stop before its warps had ended?"""
+        return any(not warp.done for cta in self.ctas for warp in cta.warps)
 
     def spans(self) -> list[Span]:
         """Everything, sorted by start; the spans of one warp follow each other without overlap."""
