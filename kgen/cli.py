@@ -15,7 +15,7 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 import typer  # noqa: E402
 
-from kgen.commands import machine, proving, reading, rendering, scaffolding  # noqa: E402
+from kgen.commands import checking, machine, proving, reading, rendering, scaffolding  # noqa: E402
 from kgen.errors import KgenError, SpecError  # noqa: E402
 
 app = typer.Typer(
@@ -26,7 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for module in (scaffolding, rendering, reading, proving, machine):
+for module in (scaffolding, rendering, reading, checking, proving, machine):
     module.register(app)
 
 

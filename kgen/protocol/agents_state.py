@@ -5,7 +5,7 @@ from __future__ import annotations
 from kgen.protocol.events import Event
 from kgen.protocol.program import Wait
 from kgen.protocol.unroll import Agent, Step
-from kgen.protocol.words import barrier_name, cta_of
+from kgen.protocol.words import barrier_name, cta_of, phase_name
 
 
 class AgentState:
@@ -35,9 +35,13 @@ class AgentState:
         """That it is blocked, as the last line of a trace."""
         return Event(self, ("blocked", self.blocked))
 
+    def next_event(self) -> Event:
+        """The step that it is at, as the last line of a trace."""
+        return Event(self, self.agent.steps[self.at])
+
     def waits_for(self) -> str:
         step = self.blocked
         if type(step.op) is Wait:
-            return f"{self.where} waits for {barrier_name(step.keys[0])} (phase {step.phase})"
+            return f"{self.where} waits for {barrier_name(step.keys[0])} ({phase_name(step.phase)})"
         what = type(step.op).__name__
         return f"{self.where} waits in {what}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kgen.protocol.events import ALIASING, ARRIVALS, BYTES, NAMED
+from kgen.protocol.events import ALIASING, ARRIVALS, BYTES, NAMED, Event
 from kgen.protocol.program import BarrierArray
-from kgen.protocol.words import barrier_name, cta_of, plural
+from kgen.protocol.words import barrier_name, cta_of, phase_name, plural
 
 MAX_TX = (1 << 20) - 1  # PTX ISA, mbarrier: range of the transaction count
 
@@ -39,9 +39,9 @@ class Mbarrier:
         if not before(self.complete[self.phase], event):
             if deliver:
                 run.fail(BYTES, f"{deliver:,} bytes that {state.where} asked for may arrive at {self.name} before or "
-                         f"after phase {self.phase - 1} completes: {self.bytes_text()}",
+                         f"after {phase_name(self.phase - 1)} completes: {self.bytes_text()}",
                          "announce exactly the bytes of one phase, after the stage was released", event, key=self.key)
-            run.fail(ARRIVALS, f"{state.where} may arrive at {self.name} before phase {self.phase - 1} completes, "
+            run.fail(ARRIVALS, f"{state.where} may arrive at {self.name} before {phase_name(self.phase - 1)} completes, "
                      "and count for it", "fewer arrivals, or a larger count", event, key=self.key)  # fmt: skip
         if arrivals > self.pending:
             run.fail(ARRIVALS, f"{self.name} gets more arrivals than it is initialised for",
@@ -69,7 +69,7 @@ class Mbarrier:
         for wait, state in self.waits.pop(self.phase - 1, ()):
             if not before(wait, done):
                 run.fail(ALIASING, f"{self.name} may complete phase {self.phase} while {state.where} still waits for "
-                         f"phase {self.phase - 1}: it then sees the same parity as before and misses it",
+                         f"{phase_name(self.phase - 1)}: it then sees the same parity as before and misses it",
                          "who completes the phase must know that the waiter has passed", done, key=self.key)  # fmt: skip
         self.complete.append(done)
         self.phase += 1
@@ -81,7 +81,7 @@ class Mbarrier:
 
     def alias(self, run, state, step, last: int) -> None:
         """A wait that meets another phase than it means."""
-        run.fail(ALIASING, f"{state.where} means phase {step.phase} of {self.name}, but phase {last} is the last that "
+        run.fail(ALIASING, f"{state.where} means {phase_name(step.phase)} of {self.name}, but {phase_name(last)} is the last that "
                  f"is complete, {plural(abs(step.phase - last), 'phase')} {'behind' if last < step.phase else 'past'} it",
                  "phases must not run more than one apart from who waits for them", *state.preds, key=self.key,
                  extra=(state_event(state, step),))  # fmt: skip
@@ -112,9 +112,8 @@ class Mbarrier:
         return text + (f"; {self.bytes_text()}" if self.expected or self.delivered else "")
 
 
-def state_event(state, step):
-    from kgen.protocol.events import Event
-
+def state_event(state, step) -> Event:
+    """That an agent is about to take a step, as the last line of a trace."""
     return Event(state, ("blocked", step))
 
 

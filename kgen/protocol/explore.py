@@ -46,7 +46,8 @@ class Outcome:
 
 
 def trip_counts(program: Program, tiles: Iterable[int] = (0, 1, 2, 3)) -> list[dict[str, int]]:
-    """The bounds, smallest first. Deep rings take the pairs of two and three tiles with short loops only."""
+    """The bounds, smallest first: every loop length with one tile, those up to ring + 1 with two, the two shortest
+    with three."""
     depth = max((r.depth for r in program.rings if r.name == "ring"), default=1)
     least, most = program.least.get("k_tiles", 0), program.most.get("k_tiles")
     wanted = {0, 1, depth - 1, depth, depth + 1, 2 * depth + 1}
@@ -59,9 +60,9 @@ def trip_counts(program: Program, tiles: Iterable[int] = (0, 1, 2, 3)) -> list[d
         elif t == 1:
             pairs |= {(1, k) for k in ks}
         elif t == 2:
-            pairs |= {(2, k) for k in (ks if depth <= 4 else short)}
+            pairs |= {(2, k) for k in short}
         else:
-            pairs |= {(t, k) for k in (ks if depth <= 4 else short[:2])}
+            pairs |= {(t, k) for k in short[:2]}
     return [{"k_tiles": k, "tiles": t} for t, k in sorted(pairs, key=lambda p: (p[0] * p[1], p))]
 
 

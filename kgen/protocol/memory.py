@@ -38,16 +38,16 @@ class Memory:
         if place is None:
             if not 0 <= key[2] < buffer.depth:
                 run.fail(RANGE, f"{state.where} uses {place_name(key)}; there are {buffer.depth}",
-                         "let all roles take the depth from one constant", event)  # fmt: skip
+                         "let all roles take the depth from one constant", event, key=key)  # fmt: skip
             place = self.places[key] = Place()
         if buffer.space == "tmem":
             alloc = self.allocated.get(key[0])
             if alloc is None or not self.history.before(alloc, event):
                 run.fail(TMEM, f"{state.where} may use {place_name(key)} before it is allocated",
-                         "publish the address through a barrier after the allocation", event)  # fmt: skip
+                         "publish the address through a barrier after the allocation", event, key=key)  # fmt: skip
             if key[0] in self.freed:
                 run.fail(TMEM, f"{state.where} may use {place_name(key)} after it was freed",
-                         "free it when everybody is done", event)  # fmt: skip
+                         "free it when everybody is done", event, key=key)  # fmt: skip
         return place
 
     def _reads_over(self, run, state, key: tuple, place: Place, event: int) -> None:
@@ -58,14 +58,14 @@ class Memory:
                 how = "still reads" if began else "has yet to read"
                 run.fail(OVERWRITE, f"{state.where} overwrites {place_name(key)} of {cta_of(key[0])}, which "
                          f"{reader.where} {how}", "release a buffer only when its reads are complete, and wait for "
-                         "every release", event)  # fmt: skip
+                         "every release", event, key=key)  # fmt: skip
         place.reads = []
 
     def start_write(self, run, state, key: tuple, tag: tuple, event: int, generic: bool = False) -> None:
         place = self._place(run, state, key, event)
         if place.written and (place.end is None or not self.history.before(place.end, event)):
             run.fail(OVERWRITE, f"{state.where} overwrites {place_name(key)} of {cta_of(key[0])} while an earlier "
-                     "write to it may be in flight", "wait for the write before", event)  # fmt: skip
+                     "write to it may be in flight", "wait for the write before", event, key=key)  # fmt: skip
         self._reads_over(run, state, key, place, event)
         place.written, place.end, place.tag, place.by = True, None, tag, None
         place.generic, place.fence = generic, None
@@ -79,11 +79,11 @@ class Memory:
         ordered = place.by is state or (place.end is not None and self.history.before(place.end, event))
         if place.written and not ordered:
             run.fail(OVERWRITE, f"{state.where} multiplies into {place_name(key)} while another write to it may be in "
-                     "flight", "one thread per accumulator", event)  # fmt: skip
+                     "flight", "one thread per accumulator", event, key=key)  # fmt: skip
         if not fresh and (not place.written or place.tag != tag):
             run.fail(INCOMPLETE, f"{state.where} accumulates onto {place_name(key)}, which holds "
                      + ("nothing" if not place.written else "another tile's result"),
-                     "let the first multiply of a tile overwrite", event)  # fmt: skip
+                     "let the first multiply of a tile overwrite", event, key=key)  # fmt: skip
         self._reads_over(run, state, key, place, event)
         place.written, place.end, place.tag, place.by, place.generic = True, None, tag, state, False
 
@@ -93,20 +93,20 @@ class Memory:
         name = f"{place_name(key)} of {cta_of(key[0])}"
         if not place.written:
             run.fail(INCOMPLETE, f"{state.where} reads {name}, which nothing has written",
-                     "wait until it is full; skip what an empty loop leaves undone", event)  # fmt: skip
+                     "wait until it is full; skip what an empty loop leaves undone", event, key=key)  # fmt: skip
         if place.end is None or not self.history.before(place.end, event):
             run.fail(INCOMPLETE, f"{state.where} may read {name} before its data has landed",
-                     "wait for the barrier that the write completes", event)  # fmt: skip
+                     "wait for the barrier that the write completes", event, key=key)  # fmt: skip
         if place.tag != tag:
             run.fail(INCOMPLETE, f"{state.where} finds {name} with the data of iteration {place.tag}, and wants "
-                     f"{tag}", "producer and consumer must walk the ring alike", event)  # fmt: skip
+                     f"{tag}", "producer and consumer must walk the ring alike", event, key=key)  # fmt: skip
         if (
             proxy == "async"
             and place.generic
             and (place.fence is None or not self.history.before(place.fence, event))
         ):
             run.fail(FENCE, f"{state.where} lets an asynchronous unit read {name} after generic writes without a "
-                     "proxy fence between", "fence.proxy.async by every writer, before the barrier", event)  # fmt: skip
+                     "proxy fence between", "fence.proxy.async by every writer, before the barrier", event, key=key)  # fmt: skip
         record = [event, None, state]
         place.reads.append(record)
         return record

@@ -29,6 +29,7 @@ from kgen.protocol import memory
 from kgen.protocol.agents_state import AgentState
 from kgen.protocol.barriers import Mbarrier, Meeting
 from kgen.protocol.events import (
+    ARRIVALS,
     BYTES,
     CTA_WIDE,
     DEADLOCK,
@@ -71,7 +72,7 @@ from kgen.protocol.program import (
 )
 from kgen.protocol.tensor_memory import TensorMemory
 from kgen.protocol.unroll import agents
-from kgen.protocol.words import barrier_name, cta_of, trips_text
+from kgen.protocol.words import barrier_name, cta_of, plural, trips_text
 
 
 def execute(program: Program, trips: Mapping[str, int], merge: bool = True) -> tuple[int, Violation | None]:
@@ -84,6 +85,10 @@ def execute(program: Program, trips: Mapping[str, int], merge: bool = True) -> t
                 f"{role.name} calls __syncthreads while it works; other roles never reach it",
                 "give the role a named barrier of its own threads",
             )
+    for array in program.barriers:
+        if not 1 <= array.count < 1 << 20:
+            return 0, Violation(ARRIVALS, f"{array.name} is initialised for {array.count} arrivals; 1 to 1,048,575 can be",
+                                "the count is the sum of all who arrive", key=(0, array.name, 0))  # fmt: skip
     run = _Execution(program, trips, merge)
     violation = run.run()
     if unequal := _unequal_trips(run.agents):
@@ -199,7 +204,7 @@ class _Execution:
         if b is None or not self.history.before(b.complete[0], event):
             self.fail(EARLY, f"{state.where} may reach {barrier_name(key)} of {cta_of(key[0])} before it is "
                       "initialised", "synchronise the CTA (or the cluster) after the barriers are initialised",
-                      event)  # fmt: skip
+                      event, key=key, extra=(state.next_event(),))  # fmt: skip
         return b
 
     def _wait(self, state: AgentState, step) -> bool:
@@ -380,7 +385,7 @@ class _Execution:
         op, key = step.op, step.keys[0]
         if not 1 <= op.id <= 15:
             why = "0 is that of __syncthreads" if op.id == 0 else "there are 16"
-            self.fail(NAMED, f"{state.where} uses named barrier {op.id}; {why}", "use 1 to 15", *state.preds)
+            self.fail(NAMED, f"{state.where} uses named barrier {op.id}; {why}", "use 1 to 15", *state.preds, extra=(state.next_event(),))
         return self._meet(state, step, key, op.threads, step.number, op.wait)
 
     def _meet_all(self, state: AgentState, step) -> bool:
@@ -416,16 +421,34 @@ class _Execution:
         if named:
             self.fail(NAMED, self.meetings[named.blocked.keys[0]].shortfall(named),
                       "let the count be 32 x the warps that take part", *until, extra=waits)  # fmt: skip
-        for key in keys:
+        # A barrier to which nobody will contribute any more is the cause; what waits for one that is waited for is not.
+        orphans = [k for k in keys if not self._more_comes(k)]
+        for key in orphans:
             b = self.barriers[key]
             if b.pending == 0 and b.tx:
-                self.fail(BYTES, f"{barrier_name(key)} of {cta_of(key[0])} never completes: {b.bytes_text()}",
+                self.fail(BYTES, f"{b.name} never completes: {b.bytes_text()}",
                           "announce what the copies of one phase deliver, edges included", *until, key=key,
                           extra=waits)  # fmt: skip
-        short = next((k for k in keys if self.barriers[k].starved), keys[0] if keys else None)
-        told = "; ".join(dict.fromkeys(s.waits_for() for s in stuck))
-        self.fail(DEADLOCK, f"nothing can happen any more: {told}",
-                  "compare what the barrier expects with who arrives", *until, key=short, extra=waits)  # fmt: skip
+        starved = [k for k in keys if self.barriers[k].starved]
+        key = next(iter([*orphans, *starved, *keys]), None)
+        self.fail(DEADLOCK, f"nothing can happen any more: {self._who_waits(stuck, key)}",
+                  "compare what the barrier expects with who arrives", *until, key=key, extra=waits)  # fmt: skip
+
+    def _more_comes(self, key: tuple) -> bool:
+        """Whether a blocked agent would still arrive at a barrier, or load for it."""
+        return any(
+            key in step.keys and type(step.op) is not Wait
+            for s in self.agents
+            for step in s.agent.steps[s.at :]
+        )
+
+    def _who_waits(self, stuck: list[AgentState], key: tuple | None) -> str:
+        """One CTA's waits; the others' are alike."""
+        on_data = [s for s in stuck if type(s.blocked.op) is Wait] or stuck
+        cta = key[0] if key else on_data[0].agent.cta
+        mine = [s.waits_for() for s in on_data if s.agent.cta == cta]
+        others = len({s.agent.cta for s in on_data} - {cta})
+        return "; ".join(mine) + (f"; {plural(others, 'other CTA')} wait{'s' * (others == 1)} as well" if others else "")
 
     def _exits(self) -> None:
         exits = [

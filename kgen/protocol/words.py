@@ -23,3 +23,8 @@ def trips_text(count: int) -> str:
 
 def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def phase_name(phase: int) -> str:
+    """`phase 3`; before the first phase a barrier counts as complete, which starts a ring empty."""
+    return f"phase {phase}" if phase >= 0 else "the fresh barrier"
