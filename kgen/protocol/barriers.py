@@ -1,4 +1,4 @@
-"""mbarriers and barriers of threads, with the conditions under which their phases are the same in every interleaving."""
+"""mbarriers and barriers of threads, and the conditions under which their phases are alike in every interleaving."""
 
 from __future__ import annotations
 
@@ -40,9 +40,11 @@ class Mbarrier:
             if deliver:
                 run.fail(BYTES, f"{deliver:,} bytes that {state.where} asked for may arrive at {self.name} before or "
                          f"after {phase_name(self.phase - 1)} completes: {self.bytes_text()}",
-                         "announce exactly the bytes of one phase, after the stage was released", event, key=self.key)
-            run.fail(ARRIVALS, f"{state.where} may arrive at {self.name} before {phase_name(self.phase - 1)} completes, "
-                     "and count for it", "fewer arrivals, or a larger count", event, key=self.key)  # fmt: skip
+                         "announce exactly the bytes of one phase, after the stage was released", event,
+                         key=self.key)  # fmt: skip
+            run.fail(ARRIVALS, f"{state.where} may arrive at {self.name} before {phase_name(self.phase - 1)} is "
+                     "complete, and count for it", "fewer arrivals, or a larger count", event,
+                     key=self.key)  # fmt: skip
         if arrivals > self.pending:
             run.fail(ARRIVALS, f"{self.name} gets more arrivals than it is initialised for",
                      "the count is the sum of all who arrive", event, key=self.key)  # fmt: skip
@@ -70,7 +72,8 @@ class Mbarrier:
             if not before(wait, done):
                 run.fail(ALIASING, f"{self.name} may complete phase {self.phase} while {state.where} still waits for "
                          f"{phase_name(self.phase - 1)}: it then sees the same parity as before and misses it",
-                         "who completes the phase must know that the waiter has passed", done, key=self.key)  # fmt: skip
+                         "who completes the phase must know that the waiter has passed", done,
+                         key=self.key)  # fmt: skip
         self.complete.append(done)
         self.phase += 1
         self.pending = self.count
@@ -81,8 +84,9 @@ class Mbarrier:
 
     def alias(self, run, state, step, last: int) -> None:
         """A wait that meets another phase than it means."""
-        run.fail(ALIASING, f"{state.where} means {phase_name(step.phase)} of {self.name}, but {phase_name(last)} is the last that "
-                 f"is complete, {plural(abs(step.phase - last), 'phase')} {'behind' if last < step.phase else 'past'} it",
+        run.fail(ALIASING, f"{state.where} means {phase_name(step.phase)} of {self.name}, but {phase_name(last)} is "
+                 f"the last that is complete, {plural(abs(step.phase - last), 'phase')} "
+                 f"{'behind' if last < step.phase else 'past'} it",
                  "phases must not run more than one apart from who waits for them", *state.preds, key=self.key,
                  extra=(state_event(state, step),))  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What must hold of a plan without anything running: registers, shared memory, tensor maps, descriptors, shapes, launch.
+"""What must hold of a plan before anything runs: registers, shared memory, tensor maps, descriptors, shapes, launch.
 
 The numbers are the hardware's and the driver's, written down here once more and apart from the planner, so that a
 mistake there is found here. Sources: PTX ISA (setmaxnreg, wgmma shapes and matrix descriptors, TMA swizzle modes), CUDA
@@ -87,7 +87,8 @@ def _shared_memory(plan: GemmPlan) -> Iterator[Broken]:
     end, before = 0, ""
     for region in sorted(plan.smem.regions, key=lambda r: r.offset):
         if region.offset < end:
-            yield Broken("shared memory", f"{region.name} at {region.offset:,} overlaps {before}, which ends at {end:,}")
+            yield Broken("shared memory", f"{region.name} at {region.offset:,} overlaps {before}, which ends at "
+                         f"{end:,}")  # fmt: skip
         align = PATTERN if region.name in TILES else 8
         if region.offset % align:
             yield Broken("shared memory", f"{region.name} at {region.offset:,} is not on a multiple of {align}")
@@ -98,9 +99,11 @@ def _shared_memory(plan: GemmPlan) -> Iterator[Broken]:
     by_name = {r.name: r for r in plan.smem.regions}
     for barrier in plan.barriers:
         if by_name[barrier.name].bytes < 8 * barrier.depth:
-            yield Broken("shared memory", f"{barrier.name} has {by_name[barrier.name].bytes} B for {barrier.depth} mbarriers")
+            yield Broken("shared memory", f"{barrier.name} has {by_name[barrier.name].bytes} B for {barrier.depth} "
+                         "mbarriers")  # fmt: skip
     if end > plan.launch.smem_bytes or plan.launch.smem_bytes > SMEM_PER_CTA:
-        yield Broken("shared memory", f"{end:,} B used, {plan.launch.smem_bytes:,} asked for, {SMEM_PER_CTA:,} allowed")
+        yield Broken("shared memory", f"{end:,} B used, {plan.launch.smem_bytes:,} asked for, {SMEM_PER_CTA:,} "
+                     "allowed")  # fmt: skip
     resident = plan.launch.ctas_per_sm * (plan.launch.smem_bytes + SMEM_RESERVED)
     if resident > SMEM_PER_SM:
         yield Broken("shared memory", f"{plan.launch.ctas_per_sm} CTAs take {resident:,} B; an SM has {SMEM_PER_SM:,}")
@@ -110,7 +113,8 @@ def _tensor_maps(plan: GemmPlan) -> Iterator[Broken]:
     for m in plan.tensor_maps:
         inner = m.box_columns * m.element_bytes
         if not (1 <= m.box_rows <= MAX_BOX and 1 <= m.box_columns <= MAX_BOX):
-            yield Broken("tensor maps", f"{m.name} moves boxes of {m.box_rows} x {m.box_columns}; at most {MAX_BOX} each")
+            yield Broken("tensor maps", f"{m.name} moves boxes of {m.box_rows} x {m.box_columns}; at most {MAX_BOX} "
+                         "each")  # fmt: skip
         if inner % 16:
             yield Broken("tensor maps", f"{m.name}: rows of {inner} B in shared memory are no multiple of 16")
         if inner > SWIZZLE:
@@ -130,9 +134,11 @@ def _bytes(plan: GemmPlan) -> Iterator[Broken]:
         if pipe.full.tx_bytes != tiles:
             yield Broken("bytes", f"{pipe.full.name} waits for {pipe.full.tx_bytes:,} B; a stage holds {tiles:,}")
         if pipe.full.tx_bytes != _constant(plan, "STAGE_BYTES"):
-            yield Broken("bytes", f"STAGE_BYTES is {_constant(plan, 'STAGE_BYTES'):,}; {pipe.full.tx_bytes:,} are delivered")
+            yield Broken("bytes", f"STAGE_BYTES is {_constant(plan, 'STAGE_BYTES'):,}; {pipe.full.tx_bytes:,} are "
+                         "delivered")  # fmt: skip
         if pipe.empty and pipe.empty.arrivals != _constant(plan, "EMPTY_ARRIVALS"):
-            yield Broken("bytes", f"EMPTY_ARRIVALS is {_constant(plan, 'EMPTY_ARRIVALS')}; {pipe.empty.arrivals} arrive")
+            yield Broken("bytes", f"EMPTY_ARRIVALS is {_constant(plan, 'EMPTY_ARRIVALS')}; {pipe.empty.arrivals} "
+                         "arrive")  # fmt: skip
 
 
 def _descriptors(plan: GemmPlan) -> Iterator[Broken]:

@@ -1,13 +1,11 @@
 """The protocol of a planned Hopper GEMM.
 
-Each function here says what one template says: `producer` is role/producer.cu with its fill, `consumer` role/consumer.cu,
-`thread_loop`, `one_stage` and `ring_loop` the main loops of a single warpgroup, `store` store/tma.cu. A test extracts
-the calls from the rendered kernels and compares.
+Each function here says what one template says: `producer` is role/producer.cu with its fill, `consumer` is
+role/consumer.cu, `thread_loop`, `one_stage` and `ring_loop` the main loops of a single warpgroup, `store` store/tma.cu. A
+test extracts the calls from the rendered kernels and compares.
 """
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 from kgen.plan.common import GemmPlan
 from kgen.plan.resources import Barrier
@@ -22,6 +20,7 @@ from kgen.protocol.program import (
     Buffer,
     ClusterBarrier,
     CommitStores,
+    Copy,
     CtaBarrier,
     Fence,
     Init,
@@ -70,7 +69,7 @@ def program_of(plan: GemmPlan) -> Program:
             Buffer("acc", private=True, space="registers"),
             *boxes,
         ),
-        rings=(Ring("ring", stages), *([Ring("turn", staging)] if staging else [])),
+        rings=(Ring("ring", stages), Ring("fill", stages), *([Ring("turn", staging)] if staging else [])),
         least={K: 1},
         most={K: plan.k_tiles} if plan.k_tiles else {},
         why="the launcher refuses k < 1",
@@ -132,13 +131,14 @@ def _multiply(at: At | None) -> AsyncMma:
     return AsyncMma((Ref("a", at), Ref("b", at)), ACC)
 
 
-def loads(plan: GemmPlan, at: At, ahead: int = 0) -> tuple[Op, ...]:
+def loads(plan: GemmPlan, at: At, ahead: int = 0, loop: str = "k") -> tuple[Op, ...]:
     """The copies of one k tile, the shared operand first; its slice goes to every CTA."""
     copies = sorted(plan.pipelines[0].full.deliveries, key=lambda d: -d.copies)
     made = []
     for d in copies:
         shared = d.copies > 1
-        into = Ref(d.operand, at, "rank" if shared else None, ahead=ahead, ctas="all" if shared else "self")
+        part, ctas = ("rank", "all") if shared else (None, "self")
+        into = Ref(d.operand, at, part, ("tile", loop), ahead, ctas)
         made.append(AsyncLoad(into, d.bytes_each, "full", at))
     return tuple(made)
 
@@ -171,11 +171,11 @@ def one_stage(plan: GemmPlan) -> tuple[Op, ...]:
 def ring_loop(plan: GemmPlan) -> tuple[Op, ...]:
     """mainloop/tma_ring.cu."""
     full, stages = plan.pipelines[0].full, plan.stages
-    # The prologue fills the ring with a cursor of its own, in one go.
-    fill = tuple(
-        When(f"k tile {i} exists", lambda e, i=i: i < e[K],
-             (announce(full, At("ring", i)), *_tagged(loads(plan, At("ring", i)), i)))
-        for i in range(stages)
+    fill = At("fill")
+    prologue = (
+        Copy("fill", "ring"),
+        Loop("fill", lambda e: min(e[K], stages), (announce(full, fill), *loads(plan, fill, loop="fill"),
+                                                   Advance("fill"))),
     )  # fmt: skip
     lap = At("ring", stages - 1)
     refill = When(
@@ -184,7 +184,7 @@ def ring_loop(plan: GemmPlan) -> tuple[Op, ...]:
         (announce(full, lap), *loads(plan, lap, stages - 1)),
     )
     return (
-        *fill,
+        *prologue,
         _k_loop(Wait("full", RING, full.first_parity), _multiply(RING), WaitGroup(1), CtaBarrier(), refill,
                 Advance("ring")),
         WaitGroup(0),
@@ -192,16 +192,9 @@ def ring_loop(plan: GemmPlan) -> tuple[Op, ...]:
     )  # fmt: skip
 
 
-def _tagged(copies: tuple[Op, ...], k: int) -> tuple[Op, ...]:
-    """Outside the k loop the iteration is given by number: a loop of one around the copies."""
-    return tuple(replace(c, into=replace(c.into, ahead=k + 1)) for c in copies)
-
-
 def _unified(plan: GemmPlan, before: tuple[Op, ...]) -> tuple[Role, ...]:
-    if not plan.pipelines:
-        loop = thread_loop(plan)
-    else:
-        loop = ring_loop(plan) if plan.stages > 1 else one_stage(plan)
+    tma_loop = ring_loop if plan.stages > 1 else one_stage
+    loop = tma_loop(plan) if plan.pipelines else thread_loop(plan)
     role = plan.roles[0]
     return (Role(role.name, role.warps, (_tile(*loop, *store(plan)),), before, drain(plan)),)
 

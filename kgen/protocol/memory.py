@@ -1,4 +1,4 @@
-"""Buffers: who may touch them when. Two uses conflict unless the end of one is ordered before the start of the other."""
+"""Buffers: who may touch them when. Two uses conflict unless the end of one comes before the start of the other."""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ class Memory:
             and (place.fence is None or not self.history.before(place.fence, event))
         ):
             run.fail(FENCE, f"{state.where} lets an asynchronous unit read {name} after generic writes without a "
-                     "proxy fence between", "fence.proxy.async by every writer, before the barrier", event, key=key)  # fmt: skip
+                     "proxy fence between", "fence.proxy.async by every writer, before the barrier", event,
+                     key=key)  # fmt: skip
         record = [event, None, state]
         place.reads.append(record)
         return record

@@ -87,8 +87,8 @@ def execute(program: Program, trips: Mapping[str, int], merge: bool = True) -> t
             )
     for array in program.barriers:
         if not 1 <= array.count < 1 << 20:
-            return 0, Violation(ARRIVALS, f"{array.name} is initialised for {array.count} arrivals; 1 to 1,048,575 can be",
-                                "the count is the sum of all who arrive", key=(0, array.name, 0))  # fmt: skip
+            what = f"{array.name} is initialised for {array.count} arrivals; 1 to 1,048,575 can be"
+            return 0, Violation(ARRIVALS, what, "the count is the sum of all who arrive")
     run = _Execution(program, trips, merge)
     violation = run.run()
     if unequal := _unequal_trips(run.agents):
@@ -196,7 +196,8 @@ class _Execution:
         b = self.barriers.get(key)
         if key[0] >= self.program.cluster:
             self.fail(NO_CTA, f"{state.where} signals {barrier_name(key)} of {cta_of(key[0])}, which is not in the "
-                      f"cluster of {self.program.cluster}", "build the mask from the cluster's ranks", event)  # fmt: skip
+                      f"cluster of {self.program.cluster}", "build the mask from the cluster's ranks",
+                      event)  # fmt: skip
         if b is None and key[2] >= self.program.barrier(key[1]).depth:
             depth = self.program.barrier(key[1]).depth
             self.fail(RANGE, f"{state.where} uses {barrier_name(key)}; there are {depth}",
@@ -385,7 +386,8 @@ class _Execution:
         op, key = step.op, step.keys[0]
         if not 1 <= op.id <= 15:
             why = "0 is that of __syncthreads" if op.id == 0 else "there are 16"
-            self.fail(NAMED, f"{state.where} uses named barrier {op.id}; {why}", "use 1 to 15", *state.preds, extra=(state.next_event(),))
+            self.fail(NAMED, f"{state.where} uses named barrier {op.id}; {why}", "use 1 to 15", *state.preds,
+                      extra=(state.next_event(),))  # fmt: skip
         return self._meet(state, step, key, op.threads, step.number, op.wait)
 
     def _meet_all(self, state: AgentState, step) -> bool:
@@ -448,7 +450,8 @@ class _Execution:
         cta = key[0] if key else on_data[0].agent.cta
         mine = [s.waits_for() for s in on_data if s.agent.cta == cta]
         others = len({s.agent.cta for s in on_data} - {cta})
-        return "; ".join(mine) + (f"; {plural(others, 'other CTA')} wait{'s' * (others == 1)} as well" if others else "")
+        alike = [f"{plural(others, 'other CTA')} wait{'s' * (others == 1)} as well"] if others else []
+        return "; ".join([*mine, *alike])
 
     def _exits(self) -> None:
         exits = [

@@ -235,6 +235,14 @@ class Advance(Op):
 
 
 @dataclass(frozen=True)
+class Copy(Op):
+    """Starts the cursor `ring` where that of `of` stands."""
+
+    ring: str
+    of: str
+
+
+@dataclass(frozen=True)
 class Loop(Op):
     """`body` for var = 0 .. count-1. `count` is a number, the name of a trip count, or a function of the loops around.
 

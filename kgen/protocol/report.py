@@ -50,7 +50,7 @@ class Diagram:
 
 
 def diagram(violation: Violation) -> Diagram:
-    """The violation's trace, cut to what concerns it: the barrier or buffer in question and what everybody does last."""
+    """The violation's trace, cut to the barrier or buffer in question and what everybody does last."""
     events = [(_column(e), _says(e.what), _about(e, violation.key)) for e in violation.trace if _shown(e)]
     last: dict[str, int] = {}
     for column, _, about in events:

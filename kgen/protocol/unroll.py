@@ -24,6 +24,7 @@ from kgen.protocol.program import (
     ClcRequest,
     ClusterBarrier,
     Commit,
+    Copy,
     CtaBarrier,
     ExpectTx,
     Init,
@@ -140,6 +141,8 @@ class _Unroller:
                     self._ops(op.body)
             elif kind is Advance:
                 self.cursor[op.ring] += 1
+            elif kind is Copy:
+                self.cursor[op.ring] = self.cursor[op.of]
             elif self.agent.warp == 0 or not self._elected(op):
                 self.agent.steps.append(self._step(op))
 
