@@ -1,7 +1,7 @@
 """The protocol of a planned Hopper GEMM.
 
 Each function here says what one template says: `producer` is role/producer.cu with its fill, `consumer` is
-role/consumer.cu, `thread_loop`, `one_stage` and `ring_loop` the main loops of a single warpgroup, `store` store/tma.cu. A
+role/consumer.cu, `thread_loop`, `one_stage` and `ring_loop` the main loops of one warpgroup, `store` store/tma.cu. A
 test extracts the calls from the rendered kernels and compares.
 """
 

@@ -68,7 +68,9 @@ class Memory:
                      "write to it may be in flight", "wait for the write before", event, key=key)  # fmt: skip
         self._reads_over(run, state, key, place, event)
         place.written, place.end, place.tag, place.by = True, None, tag, None
-        place.generic, place.fence = generic, None
+        # Tensor memory has one proxy: tcgen05.wait::st orders its stores.
+        shared = self.spaces[key[1].split("@")[0]].space == "shared"
+        place.generic, place.fence = generic and shared, None
 
     def end_write(self, key: tuple, event: int) -> None:
         self.places[key].end = event
