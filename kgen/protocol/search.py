@@ -2,10 +2,11 @@
 
 The slow second opinion on `order.py`, without any argument about order: states are visited breadth first. A state is
 what the chip would hold: program counters, mbarriers, asynchronous work in flight, contents of buffers. The reductions:
-a step that touches nothing another agent can see (its own boxes, accumulators, group waits that pass) is taken at once
+a step that touches nothing another warp can see (its own boxes, accumulators, group waits that pass) is taken at once
 and alone; and the end of a wgmma or of a store, which nobody but its own group wait sees and which can only make a
-violation go away, comes as late as that wait allows. For small trip counts and few agents: `limit` states, then
-SearchLimit. Tensor memory and launch control are not looked at.
+violation go away, comes as late as that wait allows. Warps are never merged: four arrivals in one step would hide that
+one warp can arrive twice before another has arrived. For small trip counts and few warps: `limit` states, then
+SearchLimit. Allocation of tensor memory and launch control are not looked at.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class _State:
 class _Search:
     def __init__(self, program: Program, trips: Mapping[str, int], limit: int):
         self.program, self.limit = program, limit
-        self.agents = agents(program, trips)
+        self.agents = agents(program, trips, merge=False)
         self.count = {b.name: (b.count, b.depth) for b in program.barriers}
         self.steps = [a.steps for a in self.agents]
         # Positions of a role's own multiplies, stores and store groups, to know what a group wait covers.
@@ -110,9 +111,19 @@ class _Search:
             raise _Bad(E.DEADLOCK)
         for cta in range(self.program.cluster):
             if all(d for d, a in zip(done, self.agents, strict=True) if a.cta == cta) and any(
-                cta in self._touches(op) for op in frozen[3]
+                cta in self._touches(op) and not self._told(op, frozen[3]) for op in frozen[3]
             ):
                 raise _Bad(E.IN_FLIGHT)
+
+    def _told(self, op, flying) -> bool:
+        """Whether a commit to its own CTA is followed by one that has arrived: then it is no longer in flight."""
+        agent, at, sub = op
+        step = self.steps[agent][at]
+        if type(step.op) is not Commit or step.keys[sub][0] != self.agents[agent].cta:
+            return False
+        later = [i for i, s in enumerate(self.steps[agent]) if i > at and type(s.op) is Commit]
+        # An agent that has gone has taken every step.
+        return any((agent, i, 0) not in flying for i in later)
 
     def _touches(self, op) -> set[int]:
         agent, at, sub = op
@@ -141,7 +152,7 @@ class _Search:
 
     def _local(self, step) -> bool:
         kind = type(step.op)
-        if kind in (CommitStores, Fence, WaitGroup, WaitStores):
+        if kind in (CommitStores, WaitGroup, WaitStores):
             return True
         return kind in (Read, Write, AsyncStore) and all("@" in p[1] for p, _ in (*step.reads, *step.writes))
 
@@ -278,12 +289,13 @@ class _Search:
         if type(step.op) in (AsyncLoad, ClcRequest):
             self._signal(state, step.keys[sub], 0, -step.number)
         elif type(step.op) is Commit:
-            self._signal(state, step.keys[sub], step.number, 0)
+            self._signal(state, step.keys[sub], step.number, 0, self._told(op, state.flying))
 
-    def _signal(self, state: _State, key, arrivals: int, tx: int) -> None:
+    def _signal(self, state: _State, key, arrivals: int, tx: int, told: bool = False) -> None:
         if key[0] >= self.program.cluster:
             raise _Bad(E.NO_CTA)
-        if all(state.pcs[a.index] == len(a.steps) for a in self.agents if a.cta == key[0]):
+        gone = all(state.pcs[a.index] == len(a.steps) for a in self.agents if a.cta == key[0])
+        if gone and not told:
             raise _Bad(E.EXITED)
         if key not in state.bars:
             raise _Bad(E.EARLY if key[2] < self.count[key[1]][1] else E.RANGE)

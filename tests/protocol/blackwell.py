@@ -44,7 +44,7 @@ def tile(*body):
     return Loop("tile", "tiles", body)
 
 
-def gemm(pairs: int = 0, stages: int = 3, slots: int = 2, clc: bool = False) -> Program:
+def gemm(pairs: int = 0, stages: int = 3, slots: int = 2, clc: bool = False, warps: int = 4) -> Program:
     """One CTA, or `pairs` pairs of CTAs. Every role's loop ends by itself, or as launch control says."""
     cluster = 2 * pairs or 1
     whole = "pair" if pairs else "self"
@@ -91,12 +91,12 @@ def gemm(pairs: int = 0, stages: int = 3, slots: int = 2, clc: bool = False) -> 
         ClcRequest(Ref("response", CLC, tag=("tile",)), "clc_full", CLC),
         Advance("clc"),
     )
-    consumers = 4 + 1 + 1
+    consumers = warps + 1 + 1
     roles = [
         Role("producer", 1, (producer, *tail), (Init(), meet, meet), (meet,)),
         Role("multiplier", 1, (multiplier,), (TmemAlloc(512), TmemRelinquish(), meet, meet), (meet, TmemDealloc(512)),
              ctas=evens),
-        Role("epilogue", 4, (epilogue,), (meet, meet), (meet,)),
+        Role("epilogue", warps, (epilogue,), (meet, meet), (meet,)),
     ]  # fmt: skip
     if pairs:
         odds = tuple(range(1, cluster, 2))
@@ -112,7 +112,7 @@ def gemm(pairs: int = 0, stages: int = 3, slots: int = 2, clc: bool = False) -> 
             BarrierArray("full", stages, members, "each CTA's producer"),
             BarrierArray("empty", stages, 1, "a commit"),
             BarrierArray("acc_full", slots, 1, "a commit"),
-            BarrierArray("acc_empty", slots, 4 * members, "epilogue warps"),
+            BarrierArray("acc_empty", slots, warps * members, "epilogue warps"),
             *([BarrierArray("clc_full", 2, 1), BarrierArray("clc_empty", 2, consumers)] if clc else []),
         ),
         buffers=(Buffer("a", stages), Buffer("b", stages), Buffer("tmem_acc", slots, space="tmem"),
@@ -123,7 +123,7 @@ def gemm(pairs: int = 0, stages: int = 3, slots: int = 2, clc: bool = False) -> 
     )  # fmt: skip
 
 
-def attention(guarded: bool = True, stages: int = 2) -> Program:
+def attention(guarded: bool = True, stages: int = 2, warps: int = 4) -> Program:
     """Key blocks of a query block: S = Q K, softmax writes P, O += P V. There may be no key block at all; `guarded`
     roles then leave out what waits for one."""
     kv, s = At("ring"), At("s")
@@ -154,7 +154,7 @@ def attention(guarded: bool = True, stages: int = 2) -> Program:
     )  # fmt: skip
     softmax = tile(
         Loop("k", "k_tiles", (
-            Wait("s_full", s), NamedBarrier(1, 128), Read(score), Write(Ref("tmem_p", s, "warp")),
+            Wait("s_full", s), NamedBarrier(1, 32 * warps), Read(score), Write(Ref("tmem_p", s, "warp")),
             Arrive("p_full", s, per="warp"), Advance("s"),
         )),
         *body(some(Wait("o_full", At("o")), Read(out), Arrive("o_empty", At("o"), per="warp"), Advance("o"))),
@@ -166,11 +166,11 @@ def attention(guarded: bool = True, stages: int = 2) -> Program:
             Role("producer", 1, (producer,), (Init(), CtaBarrier(), CtaBarrier()), (CtaBarrier(),)),
             Role("multiplier", 1, (multiplier,), (TmemAlloc(512), TmemRelinquish(), CtaBarrier(), CtaBarrier()),
                  (CtaBarrier(), TmemDealloc(512))),
-            Role("softmax", 4, (softmax,), (CtaBarrier(), CtaBarrier()), (CtaBarrier(),)),
+            Role("softmax", warps, (softmax,), (CtaBarrier(), CtaBarrier()), (CtaBarrier(),)),
         ),
         barriers=(BarrierArray("full", stages, 1), BarrierArray("empty", stages, 1), BarrierArray("s_full", 2, 1),
-                  BarrierArray("p_full", 2, 4), BarrierArray("o_full", 1, 1), BarrierArray("o_empty", 1, 4)),
+                  BarrierArray("p_full", 2, warps), BarrierArray("o_full", 1, 1), BarrierArray("o_empty", 1, warps)),
         buffers=(Buffer("k", stages), Buffer("v", stages), Buffer("tmem_s", 2, space="tmem"),
-                 Buffer("tmem_p", 2, 4, space="tmem"), Buffer("tmem_o", space="tmem")),
+                 Buffer("tmem_p", 2, warps, space="tmem"), Buffer("tmem_o", space="tmem")),
         rings=(Ring("ring", stages), Ring("s", 2), Ring("o", 1)),
     )  # fmt: skip
