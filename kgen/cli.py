@@ -15,7 +15,15 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 import typer  # noqa: E402
 
-from kgen.commands import emulating, machine, proving, reading, rendering, scaffolding  # noqa: E402
+from kgen.commands import (  # noqa: E402
+    checking,
+    emulating,
+    machine,
+    proving,
+    reading,
+    rendering,
+    scaffolding,
+)
 from kgen.errors import KgenError, SpecError  # noqa: E402
 
 app = typer.Typer(
@@ -26,7 +34,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for module in (scaffolding, rendering, reading, proving, emulating, machine):
+for module in (scaffolding, rendering, reading, checking, proving, emulating, machine):
     module.register(app)
 
 

@@ -64,6 +64,10 @@ class PlanError(KgenError):
         super().__init__("\n".join(map(str, refusals)))
 
 
+class ProtocolError(KgenError):
+    """A plan whose barriers can hang or race, or that breaks a fact of the hardware; carries the whole report."""
+
+
 class UsageError(KgenError):
     """A command asked for something that does not exist (a missing file, an unknown preset)."""
 

@@ -129,6 +129,8 @@ PTX_FAMILIES = ("ptx/warp.cu", "ptx/memory.cu", "ptx/cluster.cu", "ptx/mbarrier.
 # Files of a project whose names do not depend on the kernel.
 SHARED_FILES = ("main.cu", "Makefile", "CMakeLists.txt", "gate.sh", "README.md")
 
+UNCHECKED = "not proven: the barrier protocol was not checked"
+
 PARAMETER_TYPES = {
     "map_a": "const __grid_constant__ CUtensorMap ",
     "map_b": "const __grid_constant__ CUtensorMap ",
@@ -161,15 +163,16 @@ def render_kernel(plan: GemmPlan) -> str:
     return _tidy(r.part("file.cu", body=body, wrappers=r.wrappers(body)))
 
 
-def render_project(plan: GemmPlan, spec_text: str) -> dict[str, str]:
-    """Every file of the project, by relative path. `spec_text` travels with it unchanged, as spec.yaml."""
+def render_project(plan: GemmPlan, spec_text: str, certificate: str = UNCHECKED) -> dict[str, str]:
+    """Every file of the project, by relative path. `spec_text` travels with it unchanged, as spec.yaml; README.md
+    tells what the protocol checker proved (`kgen.protocol.certify`)."""
     r = _Renderer(plan)
     files = {
         f"{plan.name}.cu": render_kernel(plan),
         f"{plan.name}.h": r.part("project/header.h"),
         f"test_{plan.name}.py": r.part("project/test.py"),
     }
-    files |= {name: r.part(f"project/{name}") for name in SHARED_FILES}
+    files |= {name: r.part(f"project/{name}", certificate=certificate) for name in SHARED_FILES}
     return {path: _tidy(text) for path, text in sorted(files.items())} | {"spec.yaml": spec_text}
 
 

@@ -12,6 +12,7 @@ from kgen.arch import ARCHS
 from kgen.build import build_executable, build_library, compile_cubin
 from kgen.plan import make_plan
 from kgen.presets import presets
+from kgen.protocol import certify
 from kgen.render import render_project
 from kgen.spec.base import parse_spec
 
@@ -21,7 +22,8 @@ PRESETS = presets()
 
 
 def _rendered(preset) -> dict[str, str]:
-    return render_project(make_plan(parse_spec(preset.text, str(preset.path)).spec), preset.text)
+    plan = make_plan(parse_spec(preset.text, str(preset.path)).spec)
+    return render_project(plan, preset.text, certify(plan))
 
 
 def _golden(preset) -> Path:

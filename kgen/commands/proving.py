@@ -24,6 +24,9 @@ def build(
         bool, typer.Option("--cubin", help="Machine code: the quickest that passes the gate.")
     ] = False,
     executable: Annotated[bool, typer.Option("--executable", help="The self-checking program.")] = False,
+    unchecked: Annotated[
+        bool, typer.Option("--unchecked", help="Build even what the protocol checker refuses.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For a script.")] = False,
 ) -> None:
     """Compile a project; a warning, a spill or a serialised wgmma fails it."""
@@ -40,6 +43,8 @@ def build(
     ]
     make = next(function for chosen, function in choices if chosen)
     found = project(directory)
+    if not unchecked:
+        found.certificate()
     with working(f"compiling {found.plan.name}"):
         report = make(directory, found.plan.arch)
     if as_json:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from kgen.commands.terminal import say, say_json
-from kgen.errors import UsageError
+from kgen.errors import ProtocolError, UsageError
 
 
 def register(app: typer.Typer) -> None:
@@ -34,6 +34,9 @@ def render(
     every: Annotated[
         bool, typer.Option("--all", help="Every preset, to the goldens of this checkout.")
     ] = False,
+    unchecked: Annotated[
+        bool, typer.Option("--unchecked", help="Render even what the protocol checker refuses.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For a script.")] = False,
 ) -> None:
     """Render a project again after its spec changed; hand-edited files are never overwritten unasked."""
@@ -45,7 +48,7 @@ def render(
 
     made = source(target)
     directory = output or made.directory or Path(made.plan.name)
-    report = write_project(made.files(), directory, force)
+    report = write_project(made.files(not unchecked), directory, force)
     if as_json:
         say_json({"directory": str(directory), **written_json(report)})
     else:
@@ -86,7 +89,7 @@ def diff(
             raise UsageError(
                 "--edits compares a project with what it was rendered from, and takes nothing beside it"
             )
-        text = edits(source(str(edited)).files(), edited)
+        text = edits(_as_rendered(source(str(edited))), edited)
         return say_json({"code": text}) if as_json else _say_diff(text or f"{edited}: no file differs\n")
     if not a or not b:
         raise UsageError("name two specs, as in `kgen diff 8 9`, or a project with --edits")
@@ -107,13 +110,21 @@ def diff(
     _say_diff(code or "the kernels are the same\n")
 
 
+def _as_rendered(made) -> dict[str, str]:
+    """The files as `kgen render` wrote them, `--unchecked` where it had to be."""
+    try:
+        return made.files()
+    except ProtocolError:
+        return made.files(checked=False)
+
+
 def _code_diff(left, right) -> str:
     """Unified diff of the two kernels, both under the second's name, so that a name is no difference."""
     from kgen.project import unified
 
     old, new = left.plan.name, right.plan.name
-    before = _renamed(left.files()[f"{old}.cu"], old, new)
-    return "".join(unified(before, right.files()[f"{new}.cu"], f"{old}.cu", f"{new}.cu"))
+    before = _renamed(left.files(checked=False)[f"{old}.cu"], old, new)
+    return "".join(unified(before, right.files(checked=False)[f"{new}.cu"], f"{old}.cu", f"{new}.cu"))
 
 
 def _renamed(text: str, old: str, new: str) -> str:

@@ -26,13 +26,19 @@ class Source:
     def text(self) -> str:
         return self.loaded.text
 
-    def files(self) -> dict[str, str]:
-        """The rendered project: relative path -> text."""
-        from kgen.render import render_project
+    def files(self, checked: bool = True) -> dict[str, str]:
+        """The rendered project: relative path -> text. Raises ProtocolError where its barriers can hang or race."""
+        from kgen.render import UNCHECKED, render_project
         from kgen.template_cache import use_template_cache
 
         use_template_cache()
-        return render_project(self.plan, self.text)
+        return render_project(self.plan, self.text, self.certificate() if checked else UNCHECKED)
+
+    def certificate(self) -> str:
+        """What the protocol checker proved, one line. Raises ProtocolError with its report where it cannot."""
+        from kgen.protocol import certify
+
+        return certify(self.plan)
 
 
 def planned(loaded: LoadedSpec) -> GemmPlan:

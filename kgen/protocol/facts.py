@@ -1,0 +1,182 @@
+"""What must hold of a plan before anything runs: registers, shared memory, tensor maps, descriptors, shapes, launch.
+
+The numbers are the hardware's and the driver's, written down here once more and apart from the planner, so that a
+mistake there is found here. Sources: PTX ISA (setmaxnreg, wgmma shapes and matrix descriptors, TMA swizzle modes), CUDA
+Driver API (cuTensorMapEncodeTiled), CUDA C++ Programming Guide (compute capabilities).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kgen.plan.common import GemmPlan
+
+SWIZZLE = 128  # bytes of a swizzled row
+PATTERN = 1024  # bytes after which the swizzle starts anew
+DESCRIPTOR_BITS = 14  # of an address in units of 16 bytes
+ROW_GROUP_STRIDE = 1024  # bytes from eight rows to the next eight, as templates/ptx/wgmma.cu has it
+MAX_BOX = 256
+WGMMA_K_BYTES = 32
+REGISTER_FILE, SMEM_PER_SM, SMEM_PER_CTA, SMEM_RESERVED = 65_536, 233_472, 232_448, 1_024  # compute capability 9.0
+TILES = ("a", "b", "d")  # regions that TMA and wgmma address in swizzled rows
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A fact that does not hold: which, with the numbers, and what to change."""
+
+    fact: str
+    what: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.fact}: {self.what}" + (f" ({self.hint})" if self.hint else "")
+
+
+def broken_facts(plan: GemmPlan) -> list[Broken]:
+    """Every fact that fails, in order; empty for a plan that may run."""
+    checks = (_registers, _shared_memory, _tensor_maps, _bytes, _descriptors, _shapes, _launch)
+    return [b for check in checks for b in check(plan)]
+
+
+FACTS = ("registers", "shared memory", "tensor maps", "bytes", "descriptors", "wgmma shape", "launch")
+
+
+def _constant(plan: GemmPlan, name: str, default: int = 0) -> int:
+    return next((c.value for group in plan.constants for c in group if c.name == name), default)
+
+
+def _stage_tile(plan: GemmPlan, region) -> int:
+    """Bytes of one stage of a region (of one store box for d)."""
+    if region.name == "d":
+        return region.bytes // (4 * _constant(plan, "NUM_CONSUMERS", 1) * max(1, _constant(plan, "STAGING", 1)))
+    return region.bytes // (plan.stages if plan.pipelines else 1)
+
+
+def _registers(plan: GemmPlan) -> Iterator[Broken]:
+    each = plan.launch.launch_registers  # 255 can be named; they are allocated in steps of 8
+    launched = (each + 7) // 8 * 8 * plan.launch.threads
+    resident = launched * plan.launch.ctas_per_sm
+    if (each % 8 and each != 255) or not 8 <= each <= 255:
+        yield Broken("registers", f"{each} per thread at launch; a multiple of 8, or 255")
+    if resident > REGISTER_FILE:
+        yield Broken("registers", f"{plan.launch.ctas_per_sm} CTAs hold {resident:,}; an SM has {REGISTER_FILE:,}",
+                     "fewer threads or CTAs per SM")  # fmt: skip
+    split = [r for r in plan.roles if r.registers]
+    for role in split:
+        if role.registers % 8 or not 24 <= role.registers <= 256:
+            yield Broken("registers", f"setmaxnreg {role.registers} for {role.name}; a multiple of 8 from 24 to 256")
+        if role.warps % 4 or role.first_warp % 4:
+            yield Broken("registers", f"{role.name} is warps {role.first_warp} to {role.first_warp + role.warps - 1}; "
+                         "setmaxnreg acts on whole warpgroups", "four producer warps")  # fmt: skip
+    total = sum(r.threads * r.registers for r in split)
+    if split and total > launched:
+        yield Broken("registers", f"the split takes {total:,}; the CTA launches with {launched:,}, so that setmaxnreg "
+                     "waits for ever", "lower a share")  # fmt: skip
+    accumulators = plan.wgmma_n // 2 * _constant(plan, "M_BLOCKS", 1)
+    consumer = plan.roles[0]
+    have = consumer.registers or plan.launch.launch_registers
+    if accumulators >= have:
+        yield Broken("registers", f"{accumulators} accumulators per thread; a consumer has {have}", "a smaller tile")
+
+
+def _shared_memory(plan: GemmPlan) -> Iterator[Broken]:
+    # Every region lives as long as the kernel: the ring while it runs, boxes until the last store has read, barriers
+    # until the last signal. So no two may share a byte.
+    end, before = 0, ""
+    for region in sorted(plan.smem.regions, key=lambda r: r.offset):
+        if region.offset < end:
+            yield Broken("shared memory", f"{region.name} at {region.offset:,} overlaps {before}, which ends at "
+                         f"{end:,}")  # fmt: skip
+        align = PATTERN if region.name in TILES else 8
+        if region.offset % align:
+            yield Broken("shared memory", f"{region.name} at {region.offset:,} is not on a multiple of {align}")
+        if region.name in TILES and _stage_tile(plan, region) % PATTERN:
+            yield Broken("shared memory", f"a stage of {region.name} has {_stage_tile(plan, region):,} B, no whole "
+                         f"{PATTERN}-byte swizzle patterns")  # fmt: skip
+        end, before = region.offset + region.bytes, region.name
+    by_name = {r.name: r for r in plan.smem.regions}
+    for barrier in plan.barriers:
+        if by_name[barrier.name].bytes < 8 * barrier.depth:
+            yield Broken("shared memory", f"{barrier.name} has {by_name[barrier.name].bytes} B for {barrier.depth} "
+                         "mbarriers")  # fmt: skip
+    if end > plan.launch.smem_bytes or plan.launch.smem_bytes > SMEM_PER_CTA:
+        yield Broken("shared memory", f"{end:,} B used, {plan.launch.smem_bytes:,} asked for, {SMEM_PER_CTA:,} "
+                     "allowed")  # fmt: skip
+    resident = plan.launch.ctas_per_sm * (plan.launch.smem_bytes + SMEM_RESERVED)
+    if resident > SMEM_PER_SM:
+        yield Broken("shared memory", f"{plan.launch.ctas_per_sm} CTAs take {resident:,} B; an SM has {SMEM_PER_SM:,}")
+
+
+def _tensor_maps(plan: GemmPlan) -> Iterator[Broken]:
+    for m in plan.tensor_maps:
+        inner = m.box_columns * m.element_bytes
+        if not (1 <= m.box_rows <= MAX_BOX and 1 <= m.box_columns <= MAX_BOX):
+            yield Broken("tensor maps", f"{m.name} moves boxes of {m.box_rows} x {m.box_columns}; at most {MAX_BOX} "
+                         "each")  # fmt: skip
+        if inner % 16:
+            yield Broken("tensor maps", f"{m.name}: rows of {inner} B in shared memory are no multiple of 16")
+        if inner > SWIZZLE:
+            yield Broken("tensor maps", f"{m.name}: rows of {inner} B exceed the {SWIZZLE}-byte swizzle")
+        if m.operand != "d" and m.box_rows % 8:
+            yield Broken("tensor maps", f"{m.name}: {m.box_rows} rows are no whole 8-row swizzle pattern")
+
+
+def _bytes(plan: GemmPlan) -> Iterator[Broken]:
+    boxes = {m.operand: m.box_bytes for m in plan.tensor_maps}
+    for pipe in plan.pipelines:
+        for d in pipe.full.deliveries:
+            if d.bytes_each != boxes.get(d.operand):
+                yield Broken("bytes", f"{pipe.full.name} counts {d.bytes_each:,} B for a box of {d.operand.upper()}; "
+                             f"the tensor map moves {boxes.get(d.operand):,}")  # fmt: skip
+        tiles = sum(_stage_tile(plan, r) for r in plan.smem.regions if r.name in pipe.buffers)
+        if pipe.full.tx_bytes != tiles:
+            yield Broken("bytes", f"{pipe.full.name} waits for {pipe.full.tx_bytes:,} B; a stage holds {tiles:,}")
+        if pipe.full.tx_bytes != _constant(plan, "STAGE_BYTES"):
+            yield Broken("bytes", f"STAGE_BYTES is {_constant(plan, 'STAGE_BYTES'):,}; {pipe.full.tx_bytes:,} are "
+                         "delivered")  # fmt: skip
+        if pipe.empty and pipe.empty.arrivals != _constant(plan, "EMPTY_ARRIVALS"):
+            yield Broken("bytes", f"EMPTY_ARRIVALS is {_constant(plan, 'EMPTY_ARRIVALS')}; {pipe.empty.arrivals} "
+                         "arrive")  # fmt: skip
+
+
+def _descriptors(plan: GemmPlan) -> Iterator[Broken]:
+    row = plan.cta_tile[2] * plan.input.bytes
+    if row != SWIZZLE:
+        yield Broken("descriptors", f"rows of {row} B under a {SWIZZLE}-byte swizzle")
+    if 8 * row != ROW_GROUP_STRIDE:
+        yield Broken("descriptors", f"eight rows are {8 * row} B; the descriptor's stride is {ROW_GROUP_STRIDE}")
+    if row % WGMMA_K_BYTES:
+        yield Broken("descriptors", f"a row of {row} B is no whole number of {WGMMA_K_BYTES}-byte wgmma steps")
+    last = max((r.offset + r.bytes for r in plan.smem.regions if r.name in ("a", "b")), default=0)
+    if last > 16 << DESCRIPTOR_BITS:
+        yield Broken("descriptors", f"operands end at {last:,}; a descriptor reaches {16 << DESCRIPTOR_BITS:,}")
+
+
+def _shapes(plan: GemmPlan) -> Iterator[Broken]:
+    n, rows = plan.wgmma_n, plan.cta_tile[0] // max(1, _constant(plan, "NUM_CONSUMERS", 1))
+    if n % 8 or not 8 <= n <= 256:
+        yield Broken("wgmma shape", f"n = {n}; a multiple of 8 from 8 to 256")
+    if n != plan.cta_tile[1]:
+        yield Broken("wgmma shape", f"one wgmma spans {n} columns of {plan.cta_tile[1]}")
+    if rows % 64 or rows // 64 != _constant(plan, "M_BLOCKS"):
+        yield Broken("wgmma shape", f"{rows} rows per warpgroup in {_constant(plan, 'M_BLOCKS')} blocks of 64")
+    multiplier = plan.roles[0]
+    if multiplier.warps % 4 or multiplier.first_warp % 4:
+        yield Broken("wgmma shape", f"{multiplier.name} is no whole aligned warpgroup of 4 warps")
+    if plan.input.bytes != 2:
+        yield Broken("wgmma shape", f"k = 16 is that of 16-bit operands, not of {plan.input.name}")
+
+
+def _launch(plan: GemmPlan) -> Iterator[Broken]:
+    threads, cluster = plan.launch.threads, plan.launch.cluster_size
+    if threads % 32 or not 32 <= threads <= 1024:
+        yield Broken("launch", f"{threads} threads; whole warps, at most 1,024")
+    taken = sum(r.threads for r in plan.roles)
+    if taken != threads:
+        yield Broken("launch", f"roles have {taken} threads, the CTA {threads}")
+    if not 1 <= cluster <= 8:
+        yield Broken("launch", f"clusters of {cluster}; at most 8 are portable")
+    if plan.ctas is not None and plan.ctas % cluster:
+        yield Broken("launch", f"{plan.ctas} CTAs are no whole clusters of {cluster}")
