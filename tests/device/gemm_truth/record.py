@@ -1,4 +1,4 @@
-"""Runs on a Hopper card: every preset over the shapes of truth_runs.py; writes the bits of each result to recorded.json.
+"""Runs on a Hopper card: every preset over the shapes of truth_runs.py; writes each result's bits to recorded.json.
 
     python record.py        # builds in a temporary directory; about a minute
 """

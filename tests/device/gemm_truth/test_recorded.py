@@ -1,6 +1,7 @@
 """The emulator's exact arithmetic gives the bits that a Hopper card gave (recorded by record.py).
 
-Every preset and element type is compared on a shape that wraps the rings here; KGEN_TRUTH=all compares all that was recorded.
+Every preset and element type is compared on a shape that wraps the rings here; KGEN_TRUTH=all compares all that was
+recorded.
 """
 
 import json
