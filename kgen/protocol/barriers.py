@@ -42,6 +42,9 @@ class Mbarrier:
                          f"after {phase_name(self.phase - 1)} completes: {self.bytes_text()}",
                          "announce exactly the bytes of one phase, after the stage was released", event,
                          key=self.key)  # fmt: skip
+            if expect and not arrivals:
+                run.fail(BYTES, f"{self.name} may complete before {state.where} announces its bytes",
+                         "announce them with the arrival (arrive.expect_tx)", event, key=self.key)  # fmt: skip
             run.fail(ARRIVALS, f"{state.where} may arrive at {self.name} before {phase_name(self.phase - 1)} is "
                      "complete, and count for it", "fewer arrivals, or a larger count", event,
                      key=self.key)  # fmt: skip

@@ -5,8 +5,9 @@ steps, and every condition that is checked lies between events at most two laps 
 buffer's use and its next). So 0 and 1 k tiles (prologue without loop, loop without repetition), n-1, n and n+1 (before,
 at and after the first reuse) and 2n+1 (every pair a lap or two apart, in both parities) show each pair that any number
 of k tiles does. Tiles per CTA: 0; 1; 2, where the cursor starts on another stage (k tiles = n-1, n+1) or on the same
-with the other parity (n); 3, so that a tile has one before and one after it, with the shortest k loops. Longer runs
-repeat these pairs. This bound is an argument, not a proof for all trip counts; the certificate names the counts.
+with the other parity (n); 3, so that a tile has one before and one after it; and 2n+1 tiles of one k tile (or none),
+because a loop that ends at once must go round every ring as well, also rings that turn once per tile. Longer runs repeat
+these pairs. This bound is an argument, not a proof for all trip counts; the certificate names the counts.
 """
 
 from __future__ import annotations
@@ -47,13 +48,17 @@ class Outcome:
 
 def trip_counts(program: Program, tiles: Iterable[int] = (0, 1, 2, 3)) -> list[dict[str, int]]:
     """The bounds, smallest first: every loop length with one tile, those up to ring + 1 with two, the two shortest
-    with three."""
+    with three, and the loops of at most one k tile with as many tiles as two laps of every ring take."""
+    tiles = tuple(tiles)
     depth = max((r.depth for r in program.rings if r.name == "ring"), default=1)
     least, most = program.least.get("k_tiles", 0), program.most.get("k_tiles")
     wanted = {0, 1, depth - 1, depth, depth + 1, 2 * depth + 1}
     ks = sorted({k for k in wanted if k >= least and (most is None or k <= most)})
     short = [k for k in ks if k <= depth + 1]
     pairs = set()
+    deepest = max((r.depth for r in program.rings), default=1)
+    if max(tiles) > 1:
+        pairs |= {(2 * deepest + 1, k) for k in (0, 1) if k in ks}
     for t in tiles:
         if t == 0:
             pairs.add((0, ks[0]))

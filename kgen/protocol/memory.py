@@ -10,12 +10,14 @@ from kgen.protocol.words import cta_of, place_name
 class Place:
     """One slice of one stage of a buffer. `end` is the last write's end, None while it is in flight."""
 
-    __slots__ = ("by", "end", "fence", "generic", "reads", "tag", "written")
+    __slots__ = ("by", "end", "fence", "generic", "reads", "start", "tag", "tags", "written")
 
     def __init__(self):
         self.written = False
         self.end: int | None = None
+        self.start = 0  # of the last write
         self.tag: tuple = ()
+        self.tags: set[tuple] = set()  # of earlier writes
         self.by = None  # the agent whose multiplies write here
         self.generic = False
         self.fence: int | None = None
@@ -67,7 +69,8 @@ class Memory:
             run.fail(OVERWRITE, f"{state.where} overwrites {place_name(key)} of {cta_of(key[0])} while an earlier "
                      "write to it may be in flight", "wait for the write before", event, key=key)  # fmt: skip
         self._reads_over(run, state, key, place, event)
-        place.written, place.end, place.tag, place.by = True, None, tag, None
+        place.tags.add(place.tag)
+        place.written, place.start, place.end, place.tag, place.by = True, event, None, tag, None
         # Tensor memory has one proxy: tcgen05.wait::st orders its stores.
         shared = self.spaces[key[1].split("@")[0]].space == "shared"
         place.generic, place.fence = generic and shared, None
@@ -87,7 +90,10 @@ class Memory:
                      + ("nothing" if not place.written else "another tile's result"),
                      "let the first multiply of a tile overwrite", event, key=key)  # fmt: skip
         self._reads_over(run, state, key, place, event)
-        place.written, place.end, place.tag, place.by, place.generic = True, None, tag, state, False
+        if tag != place.tag:
+            place.tags.add(place.tag)
+        place.written, place.start, place.end, place.tag = True, event, None, tag
+        place.by, place.generic = state, False
 
     def start_read(self, run, state, key: tuple, tag: tuple, event: int, proxy: str) -> list:
         """A read from `event` on; the caller enters its end in the record returned."""
@@ -96,6 +102,10 @@ class Memory:
         if not place.written:
             run.fail(INCOMPLETE, f"{state.where} reads {name}, which nothing has written",
                      "wait until it is full; skip what an empty loop leaves undone", event, key=key)  # fmt: skip
+        if place.tag != tag and tag in place.tags:
+            run.fail(OVERWRITE, f"{name} is overwritten before {state.where} has read it: it holds iteration {place.tag} "
+                     f"instead of {tag}", "wait until a buffer is released before it is filled again", place.start, event,
+                     key=key)  # fmt: skip
         if place.end is None or not self.history.before(place.end, event):
             run.fail(INCOMPLETE, f"{state.where} may read {name} before its data has landed",
                      "wait for the barrier that the write completes", event, key=key)  # fmt: skip
