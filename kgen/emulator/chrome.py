@@ -76,6 +76,7 @@ def _arrows(spans: list[Span], events: list[dict]) -> list[dict]:
         if span.kind != "mbarrier" or load is None:
             continue
         common = {"name": "completes", "cat": "completes", "id": len(arrows) // 2 + 1}
-        arrows.append(common | {"ph": "s", "ts": load["ts"], "pid": load["pid"], "tid": load["tid"]})
-        arrows.append(common | {"ph": "f", "bp": "e", "ts": span.end, "pid": event["pid"], "tid": event["tid"]})
+        at = span.end - 1  # within both spans, so that the viewer binds the arrow to them
+        arrows.append(common | {"ph": "s", "ts": at, "pid": load["pid"], "tid": load["tid"]})
+        arrows.append(common | {"ph": "f", "bp": "e", "ts": at, "pid": event["pid"], "tid": event["tid"]})
     return arrows
