@@ -6,8 +6,8 @@ buffer's use and its next). So 0 and 1 k tiles (prologue without loop, loop with
 at and after the first reuse) and 2n+1 (every pair a lap or two apart, in both parities) show each pair that any number
 of k tiles does. Tiles per CTA: 0; 1; 2, where the cursor starts on another stage (k tiles = n-1, n+1) or on the same
 with the other parity (n); 3, so that a tile has one before and one after it; and 2n+1 tiles of one k tile (or none),
-because a loop that ends at once must go round every ring as well, also rings that turn once per tile. Longer runs repeat
-these pairs. This bound is an argument, not a proof for all trip counts; the certificate names the counts.
+because a loop that ends at once must go round every ring as well, also rings that turn once per tile. Longer runs
+repeat these pairs. This bound is an argument, not a proof for all trip counts; the certificate names the counts.
 """
 
 from __future__ import annotations

@@ -103,9 +103,9 @@ class Memory:
             run.fail(INCOMPLETE, f"{state.where} reads {name}, which nothing has written",
                      "wait until it is full; skip what an empty loop leaves undone", event, key=key)  # fmt: skip
         if place.tag != tag and tag in place.tags:
-            run.fail(OVERWRITE, f"{name} is overwritten before {state.where} has read it: it holds iteration {place.tag} "
-                     f"instead of {tag}", "wait until a buffer is released before it is filled again", place.start, event,
-                     key=key)  # fmt: skip
+            run.fail(OVERWRITE, f"{name} is overwritten before {state.where} has read it: it holds iteration "
+                     f"{place.tag} instead of {tag}", "wait until a buffer is released before it is filled again",
+                     place.start, event, key=key)  # fmt: skip
         if place.end is None or not self.history.before(place.end, event):
             run.fail(INCOMPLETE, f"{state.where} may read {name} before its data has landed",
                      "wait for the barrier that the write completes", event, key=key)  # fmt: skip

@@ -76,8 +76,9 @@ class _Search:
         self.count = {b.name: (b.count, b.depth) for b in program.barriers}
         self.steps = [a.steps for a in self.agents]
         # Positions of a role's own multiplies, stores and store groups, to know what a group wait covers.
+        kinds = (AsyncMma, AsyncStore, CommitStores)
         self.of = [
-            {kind: [i for i, s in enumerate(steps) if type(s.op) is kind] for kind in (AsyncMma, AsyncStore, CommitStores)}
+            {kind: [i for i, s in enumerate(steps) if type(s.op) is kind] for kind in kinds}
             for steps in self.steps
         ]
         warps = [sum(a.warps for a in self.agents if a.cta == c) for c in range(program.cluster)]

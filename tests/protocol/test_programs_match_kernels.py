@@ -82,7 +82,7 @@ def test_tiles_follow_the_schedule():
 CHANGES = {  # what a template might say instead, and the preset whose kernel it changes
     "a wait's parity": ("step9", "ring.phase ^ 1)", "ring.phase)"),
     "a wgmma wait": ("step9", "wgmma_wait<1>();", "wgmma_wait<0>();"),
-    "the stage released": ("step9", "if (k0 > 0) release(smem.empty[previous])", "if (k0 > 0) release(smem.empty[ring.stage])"),
+    "the stage released": ("step9", "0) release(smem.empty[previous])", "0) release(smem.empty[ring.stage])"),
     "a missing cluster barrier": ("step9", "cluster_sync();  // no CTA may exit", "// no CTA may exit"),
     "an arrival count": ("step9", "smem.full[stage], 1);", "smem.full[stage], 2);"),
     "a refill": ("step5", "load_k_tile(smem, previous,", "load_k_tile(smem, ring.stage,"),
