@@ -31,6 +31,7 @@ LEGEND = {
     "mbarrier": "waits for an mbarrier",
     "barrier": "waits for a CTA or cluster barrier",
     "group": "waits in wait_group",
+    "wait": "waits for something else",
     "load": "TMA load, issue to landing",
     "store": "TMA store",
     "mma": "MMA group, issue to completion",
@@ -127,7 +128,7 @@ def _rows(spans: list[Span], barriers: list[str], end: int) -> list[_Row]:
 
 
 def _idle(spans: list[Span]) -> bool:
-    return not any(s.kind in ("mbarrier", "group") for s in spans) and sum(
+    return not any(s.kind in ("mbarrier", "group", "wait") for s in spans) and sum(
         s.end - s.start for s in spans if s.kind == "run"
     ) < 64
 
@@ -207,7 +208,7 @@ def _short(span: Span, width: float, rank: int) -> str:
         candidates = [f"{name} ({at}){target}", f"{name} ({at})", name] if at else [name + target, name]
     elif span.kind == "mbarrier":
         candidates = [span.label, span.label.split(",")[0]]
-    elif span.kind in ("barrier", "group", "mma", "tmem", "other"):
+    elif span.kind in ("barrier", "group", "wait", "mma", "tmem", "other"):
         candidates = [span.label.partition(" of ")[0]]  # the row names the owner
         candidates += [f"wait {candidates[0].split()[-1]}"] if "wait_group" in span.label else []
         candidates += [candidates[-1].rpartition(" ")[2]] if span.row == TENSOR_CORE and span.kind == "group" else []

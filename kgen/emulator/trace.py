@@ -19,7 +19,7 @@ TMA, TENSOR_CORE, OTHER = "TMA", "tensor core", "other units"
 _UNITS = {
     "tma": (TMA, "copy"), "bulk": (TMA, "copy"), "tma-read": (TMA, "source read"),
     "wgmma": (TENSOR_CORE, "mma"), "mma": (TENSOR_CORE, "mma"), "cp": (TENSOR_CORE, "tmem"),
-    "commit": (TENSOR_CORE, "group"), "wgmma-group": (TENSOR_CORE, "group"), "tmem": (TENSOR_CORE, "tmem"),
+    "wgmma-group": (TENSOR_CORE, "group"), "tmem": (TENSOR_CORE, "tmem"),
 }  # fmt: skip
 _PLACE = re.compile(r"CTA \((\d+), (\d+), (\d+)\)(?: warp (\d+))?")
 
@@ -30,8 +30,8 @@ class Span:
 
     cta    index in the grid of the CTA that did it or issued it
     row    "warp 3", TMA, TENSOR_CORE, OTHER, or the name of an mbarrier
-    kind   of a warp: "run", "ready" (it could run, others had their turn), "mbarrier", "barrier", "group" (it waits);
-           of a unit: "load", "store", "source read", "mma", "group", "tmem", "other"; of a barrier: "phase"
+    kind   of a warp: "run", "ready" (it could run, others had their turn), or what it waits for: "mbarrier", "barrier",
+           "group", "wait" (something else); of a unit: "load", "store", "source read", "mma", "group", "tmem", "other"; of a barrier: "phase"
     """
 
     cta: tuple[int, int, int]
@@ -71,6 +71,8 @@ class Trace:
         self._phase_start = 0  # of the phase whose completion is being told
         self._issues: dict[tuple, list[tuple[int, int]]] = {}  # (CTA, warp) -> bulk stores as (issue, completion)
         self._commits: dict[tuple, list[int]] = {}
+        self._mma_issues: dict[tuple, list[int]] = {}  # (CTA, warp) -> when it issued tcgen05.mma and cp
+        self._mma_commits: dict[tuple, dict[int, int]] = {}  # (CTA, warp) -> commit: its last arrival
 
     # --- hooks that the emulator calls ------------------------------------------------------------------
 
@@ -129,7 +131,12 @@ class Trace:
             self._slices.setdefault((cta, warp), []).append((start, end))
         elif kind == "bulk-commit":
             self._commits.setdefault((cta, warp), []).append(end)
+        elif kind == "commit":
+            arrivals = self._mma_commits.setdefault((cta, warp), {})
+            arrivals[start] = max(end, arrivals.get(start, 0))
         else:
+            if kind in ("mma", "cp"):
+                self._mma_issues.setdefault((cta, warp), []).append(start)
             row, shown = _UNITS.get(kind, (OTHER, "other"))
             if kind == "wgmma-group":
                 label = f"{label} of {unit[unit.index('warpgroup') :]}"
@@ -170,7 +177,7 @@ class Trace:
             return "barrier", "cluster barrier", self._steps(wait.cluster)
         if hasattr(wait, "generation"):
             return "barrier", f"CTA barrier {wait.index}", self._steps(warp.cta.barriers[wait.index])
-        return "group", wait.describe().split("\n")[0][:80], None
+        return "wait", wait.describe().split("\n")[0][:80], None
 
     # --- what it gives ----------------------------------------------------------------------------------
 
@@ -193,7 +200,7 @@ class Trace:
         for cta in self.ctas:
             for warp in cta.warps:
                 spans += self._of_warp(cta.index, warp)
-        spans += self._bulk_groups()
+        spans += self._bulk_groups() + self._mma_groups()
         return sorted(spans, key=lambda s: (s.start, s.end, s.cta, s.row, s.label))
 
     def barrier_rows(self) -> list[str]:
@@ -247,6 +254,17 @@ class Trace:
                 if group:
                     label = f"bulk group {number} of warp {warp}"
                     spans.append(Span(cta, TMA, "group", label, min(s[0] for s in group), max(s[1] for s in group)))
+        return spans
+
+    def _mma_groups(self) -> list[Span]:
+        """What one tcgen05.commit stands for: from its first mma to its last arrival."""
+        spans = []
+        for (cta, warp), commits in sorted(self._mma_commits.items()):
+            before = -1
+            for number, (commit, end) in enumerate(sorted(commits.items())):
+                issues = [x for x in self._mma_issues.get((cta, warp), ()) if before < x <= commit]
+                before = commit
+                spans.append(Span(cta, TENSOR_CORE, "group", f"group {number}", min(issues, default=commit), end))
         return spans
 
     def write(self, path: Path) -> None:

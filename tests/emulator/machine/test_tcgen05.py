@@ -9,6 +9,7 @@ import pytest
 from kgen.emulator.launch import Device
 from kgen.emulator.swizzle import Swizzle
 from kgen.emulator.tensormap import DataType, encode_tiled
+from kgen.emulator.trace import Trace
 from kgen.errors import EmulatorError
 
 # kernel: (numpy type, map type, M, N, idesc type code)
@@ -92,3 +93,18 @@ def test_mutant(compiled, name):
         problem.run()
         problem.check()
     assert "PTX line" in str(caught.value)
+
+
+def test_timeline_of_a_pair(compiled):
+    trace = Trace()
+    Problem(compiled("tcgen05.cu", "100a"), "gemm_pair", steps=4).run(trace=trace)
+    spans = trace.spans()
+    groups = [s for s in spans if s.kind == "group"]
+    # Four instructions a slab; one commit per slab and a last one that stands for nothing new.
+    assert [s.label for s in groups] == [f"group {i}" for i in range(5)]
+    mmas = [s for s in spans if s.kind == "mma"]
+    assert len(mmas) == 16
+    for i, group in enumerate(groups[:4]):
+        assert all(group.start <= s.start <= s.end <= group.end for s in mmas[4 * i : 4 * i + 4])
+    assert sum(s.kind == "load" for s in spans) == 4 * 2 * 2
+    assert {s.label for s in spans if s.kind == "tmem"} >= {"tcgen05.ld.32x32b.x8 at column 0"}
