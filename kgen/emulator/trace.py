@@ -31,7 +31,8 @@ class Span:
     cta    index in the grid of the CTA that did it or issued it
     row    "warp 3", TMA, TENSOR_CORE, OTHER, or the name of an mbarrier
     kind   of a warp: "run", "ready" (it could run, others had their turn), or what it waits for: "mbarrier", "barrier",
-           "group", "wait" (something else); of a unit: "load", "store", "source read", "mma", "group", "tmem", "other"; of a barrier: "phase"
+           "group", "wait" (something else); of a unit: "load", "store", "source read", "mma",
+           "group", "tmem", "other"; of a barrier: "phase"
     """
 
     cta: tuple[int, int, int]
