@@ -37,7 +37,7 @@ SMALL = {
     "threads": (of_preset(2), [(1, 1), (2, 1), (3, 1), (1, 2)]),
     "one stage": (of_preset(4, "epilogue.store=direct"), [(1, 1), (2, 1), (3, 1), (1, 2)]),
     "ring": (of_preset(5, SHALLOW, "epilogue.store=direct"), [(1, 1), (3, 1), (4, 1), (1, 2), (3, 2)]),
-    "roles": (of_preset(7, SHALLOW), [(1, 1), (2, 1), (3, 1), (5, 1)]),
+    "roles": (of_preset(7, SHALLOW), [(1, 1), (2, 1), (3, 1), (5, 1), (2, 2)]),
     "two consumers": (of_preset(7, SHALLOW, "warps.consumers=2", "epilogue.store=direct"), [(1, 1), (3, 1)]),
     "cluster": (of_preset(8, SHALLOW, "epilogue.store=direct", warps=1), [(1, 1), (3, 1)]),
 }
@@ -48,7 +48,7 @@ NOT_SEARCHED = {events.TMEM, events.CLC, events.CTA_WIDE, events.TRIPS}
 def searched(program, trips) -> bool | None:
     """Whether the search finds nothing wrong; None where it would take too long."""
     try:
-        return search(program, trips, limit=12_000)[1] is None
+        return search(program, trips, limit=6_000)[1] is None
     except SearchLimit:
         return None
 
