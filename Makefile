@@ -28,7 +28,7 @@ demo: $(VENV)/.ready
 	$(BIN)/kgen test demo/gemm_step9 || [ $$? -eq 3 ]
 
 test: $(VENV)/.ready
-	$(BIN)/python -m pytest -m "not gpu"
+	$(BIN)/python -m pytest -m "not gpu and not slow"
 
 test-gpu: $(VENV)/.ready
 	$(BIN)/python -m pytest -m gpu -rs
