@@ -25,17 +25,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 
-from kgen.protocol import memory
+from kgen.protocol import endings, memory
 from kgen.protocol.agents_state import AgentState
 from kgen.protocol.barriers import Mbarrier, Meeting
 from kgen.protocol.events import (
     ARRIVALS,
-    BYTES,
     CTA_WIDE,
-    DEADLOCK,
     EARLY,
-    EXITED,
-    IN_FLIGHT,
     NAMED,
     NO_CTA,
     RANGE,
@@ -72,7 +68,7 @@ from kgen.protocol.program import (
 )
 from kgen.protocol.tensor_memory import TensorMemory
 from kgen.protocol.unroll import agents
-from kgen.protocol.words import barrier_name, cta_of, plural, trips_text
+from kgen.protocol.words import barrier_name, cta_of
 
 
 def execute(program: Program, trips: Mapping[str, int], merge: bool = True) -> tuple[int, Violation | None]:
@@ -91,23 +87,12 @@ def execute(program: Program, trips: Mapping[str, int], merge: bool = True) -> t
             return 0, Violation(ARRIVALS, what, "the count is the sum of all who arrive")
     run = _Execution(program, trips, merge)
     violation = run.run()
-    if unequal := _unequal_trips(run.agents):
+    if unequal := endings.unequal_trips(run.agents):
         base = violation or Violation(TRIPS, "")
         what = unequal + (f"; so {base.what}" if base.what else "")
         violation = Violation(TRIPS, what, "derive the count in one place for all roles", base.trace, base.key,
                               base.arithmetic)  # fmt: skip
     return len(run.history.past), violation
-
-
-def _unequal_trips(states: list[AgentState]) -> str:
-    seen: dict[str, tuple[int, AgentState]] = {}
-    for state in states:
-        for loop, count in state.agent.trips.items():
-            first = seen.setdefault(loop, (count, state))
-            if first[0] != count:
-                a, b = first[1].where, state.where
-                return f"{a} runs loop {loop} {trips_text(first[0])}, {b} {trips_text(count)}"
-    return ""
 
 
 class _Execution:
@@ -158,8 +143,8 @@ class _Execution:
                         state.at += 1
                         break
             if any(s.at < len(s.agent.steps) or s.blocked for s in self.agents):
-                self._stuck()
-            self._exits()
+                endings.stuck(self)
+            endings.exits(self)
         except Stop as stop:
             return stop.violation
         return None
@@ -411,70 +396,3 @@ class _Execution:
                     self.ready.append(other)
             meeting.next(done)
         return True
-
-    # -- the end
-
-    def _stuck(self) -> None:
-        stuck = [s for s in self.agents if s.blocked]
-        keys = [s.blocked.keys[0] for s in stuck if type(s.blocked.op) is Wait]
-        until = [s.preds[0] for s in stuck]
-        waits = tuple(s.event() for s in stuck)
-        named = next((s for s in stuck if type(s.blocked.op) is NamedBarrier), None)
-        if named:
-            self.fail(NAMED, self.meetings[named.blocked.keys[0]].shortfall(named),
-                      "let the count be 32 x the warps that take part", *until, extra=waits)  # fmt: skip
-        # A barrier to which nobody will contribute any more is the cause; what waits for one that is waited for is not.
-        orphans = [k for k in keys if not self._more_comes(k)]
-        for key in orphans:
-            b = self.barriers[key]
-            if b.pending == 0 and b.tx:
-                self.fail(BYTES, f"{b.name} never completes: {b.bytes_text()}",
-                          "announce what the copies of one phase deliver, edges included", *until, key=key,
-                          extra=waits)  # fmt: skip
-        starved = [k for k in keys if self.barriers[k].starved]
-        key = next(iter([*orphans, *starved, *keys]), None)
-        self.fail(DEADLOCK, f"nothing can happen any more: {self._who_waits(stuck, key)}",
-                  "compare what the barrier expects with who arrives", *until, key=key, extra=waits)  # fmt: skip
-
-    def _more_comes(self, key: tuple) -> bool:
-        """Whether a blocked agent would still arrive at a barrier, or load for it."""
-        return any(
-            key in step.keys and type(step.op) is not Wait
-            for s in self.agents
-            for step in s.agent.steps[s.at :]
-        )
-
-    def _who_waits(self, stuck: list[AgentState], key: tuple | None) -> str:
-        """One CTA's waits; the others' are alike."""
-        on_data = [s for s in stuck if type(s.blocked.op) is Wait] or stuck
-        cta = key[0] if key else on_data[0].agent.cta
-        mine = [s.waits_for() for s in on_data if s.agent.cta == cta]
-        others = len({s.agent.cta for s in on_data} - {cta})
-        alike = [f"{plural(others, 'other CTA')} wait{'s' * (others == 1)} as well"] if others else []
-        return "; ".join([*mine, *alike])
-
-    def _exits(self) -> None:
-        exits = [
-            self.history.add([p for s in self.agents if s.agent.cta == c for p in s.preds], None, ("exit", c))
-            for c in range(self.program.cluster)
-        ]
-        before = self.history.before
-        for event, cta, state in self.remote:
-            if not before(event, exits[cta]):
-                self.fail(EXITED, f"{cta_of(cta)} may exit before {state.where} signals it",
-                          "end with a cluster barrier of all CTAs", exits[cta])  # fmt: skip
-        last_commit = {}
-        for event, cta, (what, state, detail) in self.ends:
-            if what == "commit" and before(event, exits[cta]):
-                last_commit[state] = max(last_commit.get(state, 0), detail)
-        for event, cta, (what, state, detail) in self.ends:
-            if before(event, exits[cta]):
-                continue
-            # Commits of one thread arrive in order on the chip, so a later one that was waited for tells of it.
-            if what == "commit" and detail < last_commit.get(state, 0):
-                continue
-            remote = cta != state.agent.cta
-            self.fail(EXITED if remote else IN_FLIGHT, f"{cta_of(cta)} may exit while a {what} that {state.where} "
-                      "started is in flight", "wait for it before the role ends", exits[cta])  # fmt: skip
-        self.tensor.all_freed(self, exits)
-

@@ -107,8 +107,8 @@ class AsyncMma(Op):
     """Starts a matrix multiply: reads `reads` and writes `into` until it completes.
 
     wgmma: one committed group, all warps of the role take part; `WaitGroup` sees it complete.
-    tcgen05: one thread issues; `Commit` sees it complete. `fresh` overwrites the accumulator where the loop of that
-    name is in its first iteration; None always accumulates.
+    tcgen05: one thread issues; `Commit` sees it complete. `fresh` names the loop in whose first iteration the
+    accumulator is overwritten; "always" overwrites, None accumulates.
     """
 
     reads: tuple[Ref, ...]
@@ -313,7 +313,7 @@ class Role:
 
 @dataclass(frozen=True)
 class Program:
-    """The protocol of one kernel. `shared` roles (more than one) must not meet in CTA-wide barriers while they work.
+    """The protocol of one kernel. Where there is more than one role, none may meet all others while it works.
 
     `least` and `most` bound trip counts that can occur at all ("k": 1 where the launcher refuses fewer); `why` says so.
     """

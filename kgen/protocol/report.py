@@ -33,7 +33,7 @@ from kgen.protocol.program import (
     Write,
 )
 from kgen.protocol.unroll import Step
-from kgen.protocol.words import barrier_name, place_name, trips_text
+from kgen.protocol.words import barrier_name, place_name
 
 MAX_ROWS = 34
 MAX_COLUMNS = 5
@@ -222,6 +222,3 @@ def to_json(outcome: Outcome) -> dict:
             "columns": list(d.columns), "trace": [[d.columns[c] if c is not None else "", t] for c, t in d.rows],
         }  # fmt: skip
     return data
-
-
-__all__ = ["at_text", "diagram", "report", "text_diagram", "to_json", "trips_text"]

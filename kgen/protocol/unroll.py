@@ -207,7 +207,7 @@ class _Unroller:
                 keys = self._keys(op.barrier, op.at, signal) * len(into)
             return Step(op, env, keys, writes=into, number=getattr(op, "bytes", 16))
         if kind is AsyncMma:
-            fresh = op.fresh is not None and self.env.get(op.fresh, 0) == 0
+            fresh = op.fresh == "always" or (op.fresh is not None and self.env.get(op.fresh, 0) == 0)
             reads = tuple(p for ref in op.reads for p in self._places(ref))
             return Step(op, env, reads=reads, writes=self._places(op.into), number=int(fresh))
         if kind is Read or kind is ClcQuery or kind is AsyncStore:

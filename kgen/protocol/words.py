@@ -9,7 +9,7 @@ def barrier_name(key: tuple) -> str:
 
 
 def place_name(place: tuple) -> str:
-    """`b[2]`, or `b[2] slice 1` where slices are told apart."""
+    """`b[2]`; slices are not told apart."""
     return f"{place[1].split('@')[0]}[{place[2]}]"
 
 

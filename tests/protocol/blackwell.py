@@ -2,8 +2,8 @@
 
 `gemm` is the warp-specialised kernel with a producer, a multiplier, an accumulator ring in tensor memory and an
 epilogue warpgroup; with `pairs` two CTAs multiply together (cta_group::2: the even one issues, loads signal its
-barrier, commits go to both). `clc` adds a scheduler that asks for tiles. `attention` has two products
-and key blocks that may be none.
+barrier, commits go to both). `clc` adds a scheduler that asks for tiles. `attention` has two products and key blocks
+that may be none.
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ def test_random_legal_specs_are_proven():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1_800)
 def test_two_thousand_random_legal_specs_are_proven():
     seconds = prove_random_specs(2_000)
     assert len(seconds) >= 2_000
