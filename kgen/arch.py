@@ -18,6 +18,7 @@ class Arch:
     folder: str  # where its templates live below templates/gemm
     compute_capability: tuple[int, int]
     product: str
+    mma: str  # its tensor-core instruction
     smem_per_cta: int  # most dynamic shared memory one CTA may opt into
     smem_per_sm: int
     smem_reserved_per_cta: int  # taken by the system from smem_per_sm for each resident CTA
@@ -41,6 +42,7 @@ SM_90A = Arch(
     folder="sm90a",
     compute_capability=(9, 0),
     product="H100/H200",
+    mma="wgmma",
     smem_per_cta=232_448,
     smem_per_sm=233_472,
     smem_reserved_per_cta=1_024,
@@ -54,5 +56,24 @@ SM_90A = Arch(
     tmem_columns=0,
 )
 
+SM_100A = Arch(
+    name="sm_100a",
+    folder="sm100a",
+    compute_capability=(10, 0),
+    product="B200",
+    mma="tcgen05.mma",
+    smem_per_cta=232_448,
+    smem_per_sm=233_472,
+    smem_reserved_per_cta=1_024,
+    registers_per_sm=65_536,
+    max_registers_per_thread=255,
+    max_threads_per_cta=1_024,
+    max_cluster=8,
+    sm_count=148,
+    peak_flops_16bit=2_250e12,
+    memory_bandwidth=8.0e12,
+    tmem_columns=512,
+)
+
 # Newest last: without a card in the machine, `kgen new` takes the newest that has the preset.
-ARCHS: dict[str, Arch] = {a.name: a for a in (SM_90A,)}
+ARCHS: dict[str, Arch] = {a.name: a for a in (SM_90A, SM_100A)}

@@ -110,7 +110,7 @@ def run(
             (t.box_columns, t.box_rows),
             (1, 1),
             swizzle=Swizzle.B128,
-            arch="sm_90",
+            arch=plan.arch.name.rstrip("a"),
         )
     result = device.launch(
         _grid(plan, m, n),

@@ -19,9 +19,11 @@ def spec_reference() -> str:
     ]
     for family in FAMILIES.values():
         parts.append(f"## `kernel: {family.name}`\n\n{family.summary}.")
-        parts.append("\n".join(["| field | takes | default | meaning |", "|---|---|---|---|", *_rows(family.model)]))
-        rules = "\n".join(f"- {rule}" for rule in family.rules.descriptions())
-        parts.append(f"### What goes together\n\n{rules}")
+        for v in family.variants.values():
+            table = ["| field | takes | default | meaning |", "|---|---|---|---|", *_rows(v.model)]
+            parts.append(f"### `{family.name}` on `arch: {v.arch}`\n\n" + "\n".join(table))
+            rules = "\n".join(f"- {rule}" for rule in v.rules.descriptions())
+            parts.append(f"#### What goes together on {v.arch}\n\n{rules}")
     return "\n\n".join(parts) + "\n"
 
 

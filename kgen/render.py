@@ -86,6 +86,7 @@ class _Renderer:
         return {
             "nvcc_flags": nvcc_flags(self.plan.arch),
             "about_lines": textwrap.wrap(self.plan.about, LINE - 3),
+            "name_width": max(6, *(len(r.name) for r in self.plan.smem.regions)),
             "storage_lines": _commented([(_member(r), r.why) for r in self.plan.smem.regions]),
             "parameter_lines": self.parameter_lines(),
             "launcher_locals": LAUNCHER_LOCALS,
@@ -124,7 +125,8 @@ class _Renderer:
         return re.findall(r"/\*% macro (\w+)\(", source)
 
 
-PTX_FAMILIES = ("ptx/warp.cu", "ptx/memory.cu", "ptx/cluster.cu", "ptx/mbarrier.cu", "ptx/tma.cu", "ptx/wgmma.cu")
+PTX_FAMILIES = ("ptx/warp.cu", "ptx/memory.cu", "ptx/cluster.cu", "ptx/mbarrier.cu", "ptx/tma.cu", "ptx/wgmma.cu",
+                "ptx/tcgen05.cu")  # fmt: skip
 
 # Files of a project whose names do not depend on the kernel.
 SHARED_FILES = ("main.cu", "Makefile", "CMakeLists.txt", "gate.sh", "README.md")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 
-from kgen.spec.families import FAMILIES
+from kgen.spec.families import variants
 
 
 def spec_schema() -> dict:
-    """The schema of every kernel family, told apart by `kernel:`."""
+    """The schema of every kernel family on every architecture, told apart by `arch:`."""
     from typing import Annotated, Union
 
     from pydantic import Field, TypeAdapter
 
-    models = tuple(family.model for family in FAMILIES.values())
-    kinds = Annotated[Union[models], Field(discriminator="kernel")] if len(models) > 1 else models[0]  # noqa: UP007
+    models = tuple(v.model for v in variants())
+    kinds = Annotated[Union[models], Field(discriminator="arch")]  # noqa: UP007
     schema = TypeAdapter(kinds).json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "kgen spec"}
 

@@ -7,12 +7,18 @@
 //
 // Shared memory, ${ "{:,}".format(plan.smem.bytes) } bytes per CTA:
 /*% for r in plan.smem.regions %*/
-//   ${ "%7d  %-6s %7d B  %s" % (r.offset, r.name, r.bytes, r.why) }
+//   ${ "%7d  %-*s %7d B  %s" % (r.offset, name_width, r.name, r.bytes, r.why) }
 /*% endfor %*/
 /*% if plan.barriers %*/
 // Barriers:
 /*% for b in plan.barriers %*/
 //   ${ b.name }[${ b.depth }]: ${ b.arrivals } arrival${ "s" if b.arrivals > 1 } (${ b.arrivers | join("; ") })${ " and {:,} bytes".format(b.tx_bytes) if b.tx_bytes }; the ${ b.waiter } waits, first for parity ${ b.first_parity }
+/*% endfor %*/
+/*% endif %*/
+/*% if plan.tmem %*/
+// Tensor memory, ${ plan.tmem.allocated } of 512 columns:
+/*% for r in plan.tmem.regions %*/
+//   ${ r.first }-${ r.first + r.columns - 1 }  ${ r.name }: ${ r.why }
 /*% endfor %*/
 /*% endif %*/
 // Warps:

@@ -29,10 +29,10 @@ def _steps(incomplete: str) -> list[tuple[str, str]]:
 
 
 def _fields(incomplete: str) -> list[str]:
-    from kgen.spec.families import FAMILIES
+    from kgen.spec.families import variants
     from kgen.spec.fields import field_paths
 
-    names = dict.fromkeys(f"{path}=" for family in FAMILIES.values() for path in field_paths(family.model))
+    names = dict.fromkeys(f"{path}=" for variant in variants() for path in field_paths(variant.model))
     return [name for name in names if name.startswith(incomplete)]
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from kgen.plan import gemm_sm90a
+from kgen.plan import gemm_sm90a, gemm_sm100a
 from kgen.plan.common import GemmPlan
 
-_PLANNERS = {("gemm", "sm_90a"): gemm_sm90a.make_plan}
+_PLANNERS = {
+    ("gemm", "sm_90a"): gemm_sm90a.make_plan,
+    ("gemm", "sm_100a"): gemm_sm100a.make_plan,
+}
 
 
 def make_plan(spec) -> GemmPlan:

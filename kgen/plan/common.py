@@ -15,6 +15,7 @@ from kgen.plan.resources import (
     Role,
     SmemMap,
     TensorMap,
+    TensorMemory,
 )
 
 
@@ -38,7 +39,7 @@ class GemmPlan:
     input: Dtype
     output: Dtype
     headers: tuple[str, ...]  # CUDA headers of the element types
-    wgmma_n: int
+    mma_shape: tuple[int, int, int]  # rows, columns and depth of one tensor-core instruction
     split_registers: bool
     cta_tile: tuple[int, int, int]  # rows and columns of D per CTA, depth of a k tile
     cluster_tile: tuple[int, int]  # rows and columns of D per cluster
@@ -48,6 +49,9 @@ class GemmPlan:
     group_m: int
     ctas: int | None  # None: every SM of the card
     problem: tuple[int, int, int]
+    tmem: TensorMemory | None = None  # Blackwell's accumulators; None: they are registers
+    cta_group: int = 1  # CTAs whose tensor cores work together
+    chunk: int = 0  # columns of an accumulator that a thread reads from tensor memory at a time
 
     @property
     def barriers(self) -> tuple[Barrier, ...]:

@@ -49,6 +49,29 @@ class SmemMap:
 
 
 @dataclass(frozen=True)
+class TmemRegion:
+    """Columns of tensor memory, all 128 lanes of 32 bits, from `first` on."""
+
+    name: str
+    first: int
+    columns: int
+    why: str
+
+
+@dataclass(frozen=True)
+class TensorMemory:
+    """Tensor memory of one CTA. Allocations are powers of two from 32 to 512 columns (PTX ISA, tcgen05.alloc)."""
+
+    regions: tuple[TmemRegion, ...]
+    allocated: int
+    allocator: str  # the role whose first warp allocates and frees
+
+    @property
+    def used(self) -> int:
+        return sum(r.columns for r in self.regions)
+
+
+@dataclass(frozen=True)
 class Role:
     """Warps of a CTA that run one program."""
 
@@ -75,7 +98,7 @@ class Arriver:
 
     role: str
     groups: int
-    per: Literal["thread", "warp", "elected"]
+    per: Literal["thread", "warp", "elected", "commit"]
     ctas: int = 1
 
     @property
@@ -84,7 +107,9 @@ class Arriver:
 
     def __str__(self) -> str:
         whose = f" of {self.ctas} CTAs" if self.ctas > 1 else ""
-        unit = {"thread": "threads", "warp": "warps", "elected": "elected thread"}[self.per]
+        unit = {"thread": "threads", "warp": "warps", "elected": "elected thread", "commit": "commit"}[self.per]
+        if self.per == "commit" and self.groups > 1:
+            unit += "s"
         return f"{self.role}: {self.groups} {unit}{whose}"
 
 

@@ -8,9 +8,10 @@ Driver API (cuTensorMapEncodeTiled), CUDA C++ Programming Guide (compute capabil
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kgen.plan.common import GemmPlan
+from kgen.protocol import facts_sm100a
+from kgen.protocol.fact import Broken, constant, register_split, stage_tile
 
 SWIZZLE = 128  # bytes of a swizzled row
 PATTERN = 1024  # bytes after which the swizzle starts anew
@@ -22,59 +23,22 @@ REGISTER_FILE, SMEM_PER_SM, SMEM_PER_CTA, SMEM_RESERVED = 65_536, 233_472, 232_4
 TILES = ("a", "b", "d")  # regions that TMA and wgmma address in swizzled rows
 
 
-@dataclass(frozen=True)
-class Broken:
-    """A fact that does not hold: which, with the numbers, and what to change."""
-
-    fact: str
-    what: str
-    hint: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.fact}: {self.what}" + (f" ({self.hint})" if self.hint else "")
-
-
 def broken_facts(plan: GemmPlan) -> list[Broken]:
     """Every fact that fails, in order; empty for a plan that may run."""
-    checks = (_registers, _shared_memory, _tensor_maps, _bytes, _descriptors, _shapes, _launch)
-    return [b for check in checks for b in check(plan)]
+    if plan.tmem:
+        own = (facts_sm100a.registers, facts_sm100a.tensor_memory, facts_sm100a.counts, facts_sm100a.instruction)
+    else:
+        own = (_registers, _bytes, _shapes)
+    return [b for check in (*own, _shared_memory, _tensor_maps, _descriptors, _launch) for b in check(plan)]
 
 
-FACTS = ("registers", "shared memory", "tensor maps", "bytes", "descriptors", "wgmma shape", "launch")
-
-
-def _constant(plan: GemmPlan, name: str, default: int = 0) -> int:
-    return next((c.value for group in plan.constants for c in group if c.name == name), default)
-
-
-def _stage_tile(plan: GemmPlan, region) -> int:
-    """Bytes of one stage of a region (of one store box for d)."""
-    if region.name == "d":
-        return region.bytes // (4 * _constant(plan, "NUM_CONSUMERS", 1) * max(1, _constant(plan, "STAGING", 1)))
-    return region.bytes // (plan.stages if plan.pipelines else 1)
+FACTS = ("registers", "bytes", "wgmma shape", "shared memory", "tensor maps", "descriptors", "launch",
+         "tensor memory", "tcgen05 shape")  # fmt: skip
 
 
 def _registers(plan: GemmPlan) -> Iterator[Broken]:
-    each = plan.launch.launch_registers  # 255 can be named; they are allocated in steps of 8
-    launched = (each + 7) // 8 * 8 * plan.launch.threads
-    resident = launched * plan.launch.ctas_per_sm
-    if (each % 8 and each != 255) or not 8 <= each <= 255:
-        yield Broken("registers", f"{each} per thread at launch; a multiple of 8, or 255")
-    if resident > REGISTER_FILE:
-        yield Broken("registers", f"{plan.launch.ctas_per_sm} CTAs hold {resident:,}; an SM has {REGISTER_FILE:,}",
-                     "fewer threads or CTAs per SM")  # fmt: skip
-    split = [r for r in plan.roles if r.registers]
-    for role in split:
-        if role.registers % 8 or not 24 <= role.registers <= 256:
-            yield Broken("registers", f"setmaxnreg {role.registers} for {role.name}; a multiple of 8 from 24 to 256")
-        if role.warps % 4 or role.first_warp % 4:
-            yield Broken("registers", f"{role.name} is warps {role.first_warp} to {role.first_warp + role.warps - 1}; "
-                         "setmaxnreg acts on whole warpgroups", "four producer warps")  # fmt: skip
-    total = sum(r.threads * r.registers for r in split)
-    if split and total > launched:
-        yield Broken("registers", f"the split takes {total:,}; the CTA launches with {launched:,}, so that setmaxnreg "
-                     "waits for ever", "lower a share")  # fmt: skip
-    accumulators = plan.wgmma_n // 2 * _constant(plan, "M_BLOCKS", 1)
+    yield from register_split(plan)
+    accumulators = plan.mma_shape[1] // 2 * constant(plan, "M_BLOCKS", 1)
     consumer = plan.roles[0]
     have = consumer.registers or plan.launch.launch_registers
     if accumulators >= have:
@@ -92,8 +56,8 @@ def _shared_memory(plan: GemmPlan) -> Iterator[Broken]:
         align = PATTERN if region.name in TILES else 8
         if region.offset % align:
             yield Broken("shared memory", f"{region.name} at {region.offset:,} is not on a multiple of {align}")
-        if region.name in TILES and _stage_tile(plan, region) % PATTERN:
-            yield Broken("shared memory", f"a stage of {region.name} has {_stage_tile(plan, region):,} B, no whole "
+        if region.name in TILES and stage_tile(plan, region) % PATTERN:
+            yield Broken("shared memory", f"a stage of {region.name} has {stage_tile(plan, region):,} B, no whole "
                          f"{PATTERN}-byte swizzle patterns")  # fmt: skip
         end, before = region.offset + region.bytes, region.name
     by_name = {r.name: r for r in plan.smem.regions}
@@ -130,14 +94,14 @@ def _bytes(plan: GemmPlan) -> Iterator[Broken]:
             if d.bytes_each != boxes.get(d.operand):
                 yield Broken("bytes", f"{pipe.full.name} counts {d.bytes_each:,} B for a box of {d.operand.upper()}; "
                              f"the tensor map moves {boxes.get(d.operand):,}")  # fmt: skip
-        tiles = sum(_stage_tile(plan, r) for r in plan.smem.regions if r.name in pipe.buffers)
+        tiles = sum(stage_tile(plan, r) for r in plan.smem.regions if r.name in pipe.buffers)
         if pipe.full.tx_bytes != tiles:
             yield Broken("bytes", f"{pipe.full.name} waits for {pipe.full.tx_bytes:,} B; a stage holds {tiles:,}")
-        if pipe.full.tx_bytes != _constant(plan, "STAGE_BYTES"):
-            yield Broken("bytes", f"STAGE_BYTES is {_constant(plan, 'STAGE_BYTES'):,}; {pipe.full.tx_bytes:,} are "
+        if pipe.full.tx_bytes != constant(plan, "STAGE_BYTES"):
+            yield Broken("bytes", f"STAGE_BYTES is {constant(plan, 'STAGE_BYTES'):,}; {pipe.full.tx_bytes:,} are "
                          "delivered")  # fmt: skip
-        if pipe.empty and pipe.empty.arrivals != _constant(plan, "EMPTY_ARRIVALS"):
-            yield Broken("bytes", f"EMPTY_ARRIVALS is {_constant(plan, 'EMPTY_ARRIVALS')}; {pipe.empty.arrivals} "
+        if pipe.empty and pipe.empty.arrivals != constant(plan, "EMPTY_ARRIVALS"):
+            yield Broken("bytes", f"EMPTY_ARRIVALS is {constant(plan, 'EMPTY_ARRIVALS')}; {pipe.empty.arrivals} "
                          "arrive")  # fmt: skip
 
 
@@ -155,13 +119,13 @@ def _descriptors(plan: GemmPlan) -> Iterator[Broken]:
 
 
 def _shapes(plan: GemmPlan) -> Iterator[Broken]:
-    n, rows = plan.wgmma_n, plan.cta_tile[0] // max(1, _constant(plan, "NUM_CONSUMERS", 1))
+    n, rows = plan.mma_shape[1], plan.cta_tile[0] // max(1, constant(plan, "NUM_CONSUMERS", 1))
     if n % 8 or not 8 <= n <= 256:
         yield Broken("wgmma shape", f"n = {n}; a multiple of 8 from 8 to 256")
     if n != plan.cta_tile[1]:
         yield Broken("wgmma shape", f"one wgmma spans {n} columns of {plan.cta_tile[1]}")
-    if rows % 64 or rows // 64 != _constant(plan, "M_BLOCKS"):
-        yield Broken("wgmma shape", f"{rows} rows per warpgroup in {_constant(plan, 'M_BLOCKS')} blocks of 64")
+    if rows % 64 or rows // 64 != constant(plan, "M_BLOCKS"):
+        yield Broken("wgmma shape", f"{rows} rows per warpgroup in {constant(plan, 'M_BLOCKS')} blocks of 64")
     multiplier = plan.roles[0]
     if multiplier.warps % 4 or multiplier.first_warp % 4:
         yield Broken("wgmma shape", f"{multiplier.name} is no whole aligned warpgroup of 4 warps")

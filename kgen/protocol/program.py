@@ -264,6 +264,13 @@ class When(Op):
 
 
 @dataclass(frozen=True)
+class One(Op):
+    """What one thread of the role's first warp does while the others go on."""
+
+    body: tuple[Op, ...]
+
+
+@dataclass(frozen=True)
 class Ring:
     """`depth` stages, used in turn."""
 
@@ -360,5 +367,5 @@ def walk(ops: tuple[Op, ...]):
     """Every operation, those in loops and conditions after the loop or condition itself."""
     for op in ops:
         yield op
-        if isinstance(op, Loop | When):
+        if isinstance(op, Loop | When | One):
             yield from walk(op.body)

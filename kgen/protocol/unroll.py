@@ -30,6 +30,7 @@ from kgen.protocol.program import (
     Init,
     Loop,
     NamedBarrier,
+    One,
     Op,
     Program,
     Read,
@@ -91,7 +92,7 @@ def mergeable(program: Program, role: Role) -> bool:
     # Initialising is one thread's, but the others cannot tell where all meet right after it.
     met = len(role.before) > 1 and isinstance(role.before[0], Init) and isinstance(role.before[1], _MEET)
     for op in walk(role.body[1:] if met else role.body):
-        if isinstance(op, _ELECTED) or (isinstance(op, Arrive) and op.per == "elected"):
+        if isinstance(op, (One, *_ELECTED)) or (isinstance(op, Arrive) and op.per == "elected"):
             return False
         if isinstance(op, Write) and not program.buffer(op.ref.buffer).private:
             return False
@@ -138,6 +139,9 @@ class _Unroller:
                 self._loop(op)
             elif kind is When:
                 if op.test(self.env):
+                    self._ops(op.body)
+            elif kind is One:
+                if self.agent.warp == 0:
                     self._ops(op.body)
             elif kind is Advance:
                 self.cursor[op.ring] += 1

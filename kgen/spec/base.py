@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path as FilePath
@@ -10,7 +11,7 @@ from pathlib import Path as FilePath
 from pydantic import BaseModel, ValidationError
 
 from kgen.errors import PlanError, Problem, Refusal, SpecError, UsageError
-from kgen.spec.families import FAMILIES, Family
+from kgen.spec.families import FAMILIES, Family, Variant
 from kgen.spec.messages import explain, meant_field, nearest
 from kgen.spec.positions import Document, Path, parse
 
@@ -49,7 +50,7 @@ def parse_spec(text: str, file: str = "spec.yaml") -> LoadedSpec:
     """Validate spec text; `file` is only used in messages."""
     doc = parse(text, file)
     data = doc.data
-    family = _family(doc)
+    family = _variant(_family(doc), doc)
     problems: list[Problem] = []
     unsure: set[str] = set()  # fields about which nothing more can be said
     try:
@@ -60,7 +61,9 @@ def parse_spec(text: str, file: str = "spec.yaml") -> LoadedSpec:
             ".".join(map(str, p)) for path in mistakes for p in (path, meant_field(path, family.model)) if p
         }
         problems = [
-            explain(errors, path, family.model, doc)
+            _unknown_arch(family, doc)
+            if path == ("arch",) and "arch" in data
+            else explain(errors, path, family.model, doc)
             for path, errors in mistakes.items()
             if not (errors[0]["type"] == "missing" and _is_meant(path, mistakes, family.model))
         ]
@@ -94,12 +97,27 @@ def _family(doc: Document) -> Family:
     raise SpecError([problem])
 
 
+def _variant(family: Family, doc: Document) -> Variant:
+    """The family on the architecture that `arch:` names; where it names none, on the one that is nearest, whose model
+    then reports `arch` beside whatever else is wrong."""
+    given = str(doc.data.get("arch"))
+    near = difflib.get_close_matches(given, list(family.variants), n=1, cutoff=0.5)
+    return family.variants[near[0]] if near else family.newest
+
+
 def _by_field(errors: list, data: object) -> dict[Path, list[dict]]:
     """Pydantic's errors by the field they are about: a union reports one for each of its members."""
     found: dict[Path, list[dict]] = {}
     for error in errors:
         found.setdefault(_field_path(error["loc"], data), []).append(error)
     return found
+
+
+def _unknown_arch(variant: Variant, doc: Document) -> Problem:
+    known = FAMILIES[variant.kernel].variants
+    at, given = doc.at(("arch",)), doc.data["arch"]
+    hint = nearest(str(given), known) or "choose one of " + ", ".join(known)
+    return Problem(doc.file, at.line, at.col, "arch", f"{given!r} is none of {', '.join(known)}", hint)
 
 
 def _is_meant(path: Path, mistakes: Iterable[Path], model: type[BaseModel]) -> bool:

@@ -40,11 +40,14 @@ def set_values(text: str, assignments: list[str], file: str = "spec.yaml") -> st
     assignment that is malformed or names an unknown field, SpecError for text that is no YAML mapping.
     """
     parse(text, file)
-    family = FAMILIES.get(_scalar(_root(text), "kernel"))
+    root = _root(text)
+    family = FAMILIES.get(_scalar(root, "kernel"))
     if family is None:
         raise UsageError(f"{file}: no known `kernel:`, so its fields are unknown")
-    for assignment in [_parsed(a, family.model) for a in assignments]:
-        text = _set(text, assignment, family.model)
+    # `arch` may be what is set, or wrong and about to be refused: then the fields of the newest are as good as any.
+    model = family.variants.get(_scalar(root, "arch"), family.newest).model
+    for assignment in [_parsed(a, model) for a in assignments]:
+        text = _set(text, assignment, model)
     return text
 
 

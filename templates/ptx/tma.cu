@@ -16,6 +16,16 @@ DEVICE void tma_load_multicast(void *box, const CUtensorMap &map, uint64_t &full
 }
 /*% endmacro %*/
 
+/*% macro tma_load_pair() %*/
+// As tma_load; the bytes count towards the `full` of the pair's first CTA, whichever CTA they land in.
+DEVICE void tma_load_pair(void *box, const CUtensorMap &map, uint64_t &full, int x, int y) {
+  asm volatile("{\n.reg .b32 first;\nmapa.shared::cluster.u32 first, %2, 0;\n"
+               "cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%3, %4}], [first];\n}"
+               :: "r"(smem_address(box)), "l"(&map), "r"(smem_address(&full)), "r"(x), "r"(y) : "memory");
+}
+/*% endmacro %*/
+
 /*% macro tma_store() %*/
 // Copies a box from shared memory to column x, row y; what lies outside the matrix is not written.
 DEVICE void tma_store(const CUtensorMap &map, const void *box, int x, int y) {

@@ -21,11 +21,11 @@ template <int N> DEVICE void wgmma_wait() { asm volatile("wgmma.wait_group.sync.
 /*% endmacro %*/
 
 /*% macro wgmma() %*/
-/*% set registers = plan.wgmma_n // 2 %*/
+/*% set registers = plan.mma_shape[1] // 2 %*/
 // D[64, BLOCK_N] (+)= A[64, 16] * B[BLOCK_N, 16]; `accumulate` = 0 overwrites D.
 DEVICE void wgmma(float (&d)[BLOCK_N / 2], uint64_t a, uint64_t b, int accumulate) {
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %${ registers + 2 }, 0;\n"
-               "wgmma.mma_async.sync.aligned.m64n${ plan.wgmma_n }k16.f32.${ plan.input.ptx }.${ plan.input.ptx } {"
+               "wgmma.mma_async.sync.aligned.m64n${ plan.mma_shape[1] }k16.f32.${ plan.input.ptx }.${ plan.input.ptx } {"
 /*% for line in numbered("%{}", registers, 16) %*/
                "${ line }${ "}, " if loop.last else ", " }"
 /*% endfor %*/

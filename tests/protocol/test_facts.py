@@ -69,7 +69,7 @@ BROKEN = {
         region(PLAN, "b", offset=262_144 - 1_024),
     ],
     "wgmma shape": [
-        replace(PLAN, wgmma_n=260), replace(PLAN, wgmma_n=128), constant(PLAN, "M_BLOCKS", 2),
+        replace(PLAN, mma_shape=(64, 260, 16)), replace(PLAN, mma_shape=(64, 128, 16)), constant(PLAN, "M_BLOCKS", 2),
         role(PLAN, "consumer", first_warp=2), role(PLAN, "consumer", warps=6),
         replace(PLAN, input=replace(PLAN.input, bytes=4)),
     ],

@@ -11,17 +11,19 @@ from kgen.errors import PlanError
 from kgen.plan.common import GemmPlan
 from kgen.plan.gemm_sm90a.geometry import Geometry
 from kgen.plan.gemm_sm90a.handover import launch, pipelines, roles, tensor_maps
-from kgen.plan.gemm_sm90a.limits import register_limits, shape_limits, smem_limits
+from kgen.plan.gemm_sm90a.limits import register_limits, shape_limits
 from kgen.plan.gemm_sm90a.memory import smem_map
 from kgen.plan.gemm_sm90a.wording import constants, parameters, parts
-from kgen.spec.gemm import GemmSpec
+from kgen.plan.smem import smem_limits
+from kgen.spec.gemm.sm90a import Spec
 
 
-def make_plan(spec: GemmSpec) -> GemmPlan:
+def make_plan(spec: Spec) -> GemmPlan:
     """Derive the plan of `spec`; raises PlanError with every limit that the spec exceeds."""
     g = Geometry(spec, ARCHS[spec.arch])
     smem = smem_map(g, g.stages)
-    if refusals := [*shape_limits(g), *register_limits(g), *smem_limits(g, smem)]:
+    too_big = smem_limits(g.arch, g.residents, g.stages, g.stage_bytes, lambda stages: smem_map(g, stages))
+    if refusals := [*shape_limits(g), *register_limits(g), *too_big]:
         raise PlanError(refusals)
     return GemmPlan(
         family="gemm",
@@ -40,7 +42,7 @@ def make_plan(spec: GemmSpec) -> GemmPlan:
         input=g.input,
         output=g.output,
         headers=tuple(sorted({d.header for d in (g.input, g.output) if d.header})),
-        wgmma_n=spec.tile.n,
+        mma_shape=(64, spec.tile.n, 16),
         split_registers=spec.warps.registers is not None,
         cta_tile=(g.block_m, g.block_n, spec.tile.k),
         cluster_tile=(g.cluster_m * g.block_m, g.cluster_n * g.block_n),

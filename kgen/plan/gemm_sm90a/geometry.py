@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kgen.arch import Arch
 from kgen.plan.resources import DTYPES, Dtype
-from kgen.spec.gemm import GemmSpec
+from kgen.spec.gemm.sm90a import Spec
 
 SWIZZLE_BYTES = 128  # one row of a swizzled tile; eight rows make the pattern
 PATTERN_BYTES = 8 * SWIZZLE_BYTES
@@ -18,7 +18,7 @@ ROWS_PER_WARP = 16  # a warp holds 16 of the 64 rows of a wgmma accumulator
 class Geometry:
     """A GEMM on Hopper: who there is, and how much of what each has. Sizes in elements unless named bytes."""
 
-    spec: GemmSpec
+    spec: Spec
     arch: Arch
 
     @property
@@ -61,6 +61,11 @@ class Geometry:
     @property
     def stages(self) -> int:
         return self.spec.pipeline.stages
+
+    @property
+    def residents(self) -> int:
+        """CTAs that share an SM."""
+        return self.spec.schedule.ctas_per_sm
 
     @property
     def cluster(self) -> int:

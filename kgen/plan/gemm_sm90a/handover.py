@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kgen.plan.gemm_sm90a.geometry import ROWS_PER_WARP, Geometry
-from kgen.plan.gemm_sm90a.memory import smem_request
 from kgen.plan.resources import Arriver, Barrier, Delivery, Launch, Pipeline, Role, SmemMap, TensorMap
+from kgen.plan.smem import smem_request
 
 
 def pipelines(g: Geometry) -> tuple[Pipeline, ...]:
@@ -115,5 +115,5 @@ def launch(g: Geometry, smem: SmemMap) -> Launch:
     kind = g.spec.schedule.kind
     dims = (g.cluster_m, g.cluster_n, 1) if kind == "grid" else (g.cluster, 1, 1)
     return Launch(
-        g.threads, dims, g.spec.schedule.ctas_per_sm, g.launch_registers, smem_request(g, smem)
+        g.threads, dims, g.spec.schedule.ctas_per_sm, g.launch_registers, smem_request(g.arch, g.residents, smem)
     )

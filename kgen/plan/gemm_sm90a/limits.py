@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from kgen.errors import Refusal
 from kgen.plan.gemm_sm90a.geometry import SWIZZLE_BYTES, WARPGROUP, Geometry
-from kgen.plan.gemm_sm90a.memory import smem_map
-from kgen.plan.resources import SmemMap
 
 # Registers a consumer needs beside its accumulators: addresses, descriptors, loop state (seen in ptxas reports).
 REGISTER_OVERHEAD = 32
@@ -82,22 +80,3 @@ def register_limits(g: Geometry) -> Iterator[Refusal]:
             f"about {REGISTER_OVERHEAD} more are needed; {whose} leaves {have}",
             f"set tile.n: {fit}, or tile.m: 64",
         )
-
-
-def smem_limits(g: Geometry, smem: SmemMap) -> Iterator[Refusal]:
-    """More shared memory than a CTA may have, or than as many CTAs as asked for may have together."""
-    per_sm = g.arch.smem_per_sm // g.spec.schedule.ctas_per_sm - g.arch.smem_reserved_per_cta
-    room = min(g.arch.smem_per_cta, per_sm)
-    if smem.bytes <= room:
-        return
-    fits = max((s for s in range(1, g.stages) if smem_map(g, s).bytes <= room), default=0)
-    who = f"{g.arch.name} has {room:,} B"
-    if g.spec.schedule.ctas_per_sm > 1:
-        who += f" for each of {g.spec.schedule.ctas_per_sm} CTAs per SM"
-    one = g.stage_bytes
-    yield Refusal(
-        "pipeline.stages",
-        f"{g.stages} stages x {one:,} B + {smem.bytes - g.stages * one:,} B of staging and barriers = "
-        f"{smem.bytes:,} B of shared memory; {who}",
-        f"at most {fits} fit" if fits else "no stage fits: take a smaller tile or fewer CTAs per SM",
-    )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kgen.plan.gemm_sm90a.geometry import PATTERN_BYTES, ROWS_PER_WARP, SWIZZLE_BYTES, Geometry
-from kgen.plan.resources import SmemMap, SmemRegion
+from kgen.plan.resources import SmemMap
+from kgen.plan.smem import in_order
 
 
 def smem_map(g: Geometry, stages: int) -> SmemMap:
@@ -31,16 +32,4 @@ def smem_map(g: Geometry, stages: int) -> SmemMap:
         wanted.append(("full", "uint64_t", ("STAGES",), 8 * stages, "k tile has landed"))
     if g.specialized:
         wanted.append(("empty", "uint64_t", ("STAGES",), 8 * stages, "k tile has been read"))
-    regions, offset = [], 0
-    for name, ctype, extents, size, why in wanted:
-        regions.append(SmemRegion(name, ctype, extents, offset, size, why))
-        offset += size
-    return SmemMap(tuple(regions), PATTERN_BYTES)
-
-
-def smem_request(g: Geometry, smem: SmemMap) -> int:
-    """Dynamic shared memory asked for at launch: the storage, or as much as keeps further CTAs off the SM."""
-    arch, residents = g.arch, g.spec.schedule.ctas_per_sm
-    one_more = arch.smem_per_sm // (residents + 1) - arch.smem_reserved_per_cta
-    exclude = (one_more // PATTERN_BYTES + 1) * PATTERN_BYTES
-    return max(smem.bytes, exclude)
+    return in_order(wanted, PATTERN_BYTES)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kgen.plan.gemm_sm90a.geometry import PATTERN_BYTES, ROWS_PER_WARP, Geometry
-from kgen.plan.gemm_sm90a.memory import smem_request
 from kgen.plan.resources import Constant, SmemMap
+from kgen.plan.smem import smem_request
 
 
 def parts(g: Geometry) -> dict[str, str]:
@@ -44,7 +44,7 @@ def parts(g: Geometry) -> dict[str, str]:
     else:
         loop = "ring" if g.stages > 1 else s.k_loop
         parts["mainloop"] = f"{arch}/mainloop/{s.load}_{loop}.cu"
-        parts["load"] = f"{arch}/load/{s.load}.cu"
+        parts["load"] = f"{common}/load_{s.load}.cu"
     return parts
 
 
@@ -107,7 +107,7 @@ def _cluster_constants(g: Geometry) -> Iterator[Constant]:
 def _schedule_constants(g: Geometry, smem: SmemMap) -> Iterator[Constant]:
     schedule, C = g.spec.schedule, Constant
     yield C("CTAS_PER_SM", str(schedule.ctas_per_sm), schedule.ctas_per_sm, "resident together: no fewer, no more")
-    request = smem_request(g, smem)
+    request = smem_request(g.arch, g.residents, smem)
     why = "asked for: more than is used, so that no further CTA fits" if request > smem.bytes else "dynamic"
     yield C("SMEM_BYTES", str(request), request, why)
     yield C("SMEM_ALIGNMENT", str(PATTERN_BYTES), PATTERN_BYTES, "the 128-byte swizzle starts anew every 1024 bytes")

@@ -15,7 +15,7 @@ DEVICE uint4 load_chunk(const Input *source, int left) {
 }
 
 // Copies ROWS rows of one k tile, 16 bytes per thread and turn. Shared rows are 128 bytes, and the 16-byte chunks of
-// row r are stored at their index ^ (r % 8): the 128-byte swizzle that wgmma undoes.
+// row r are stored at their index ^ (r % 8): the 128-byte swizzle that ${ plan.arch.mma } undoes.
 template <int ROWS>
 DEVICE void load_k_tile(Input *tile, const Input *matrix, int64_t stride, int row, int rows, int k0, int k) {
   constexpr int CHUNKS = BLOCK_K / 8;

@@ -1,43 +1,21 @@
-"""The GEMM spec: what the user may choose. `D[m,n] = sum_k A[m,k] * B[n,k]`, A and B row-major (K innermost).
+"""What the user may choose of a GEMM on Hopper (sm_90a).
 
-Nothing here is derived: sizes, barriers and counts follow in `kgen.plan`. A rule that ties one field to another
-is listed in RULES, so that all broken ones are reported together.
+A rule that ties one field to another is listed in RULES, so that all broken ones are reported together.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from kgen.errors import Refusal
+from kgen.spec.gemm.common import Name, Part, ProblemSize
 from kgen.spec.rules import RuleSet
 
-RULES: RuleSet[GemmSpec] = RuleSet()
+RULES: RuleSet[Spec] = RuleSet()
 
-_C_WORDS = frozenset(
-    """auto bool break case char class const continue default delete do double else enum extern false float for goto
-    if inline int long main namespace new operator private public register return short signed sizeof static struct
-    switch template this true typedef union unsigned using virtual void volatile while""".split()  # noqa: SIM905
-)
-
-
-def _identifier(name: str) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,47}", name):
-        raise ValueError(
-            "must be a C identifier of lower-case letters, digits and _, at most 48 long; it names files and symbols"
-        )
-    if name in _C_WORDS:
-        raise ValueError("is a word of C++; choose another name")
-    return name
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Dtype(_Part):
+class Dtype(Part):
     """Element types of the operands, the accumulator and the result."""
 
     input: Literal["bf16", "fp16"] = Field("bf16", description="element type of A and B")
@@ -45,7 +23,7 @@ class Dtype(_Part):
     output: Literal["bf16", "fp16", "fp32"] = Field("bf16", description="element type of D")
 
 
-class Tile(_Part):
+class Tile(Part):
     """The part of the problem that one consumer works on at a time, in elements."""
 
     m: int = Field(
@@ -57,7 +35,7 @@ class Tile(_Part):
     )
 
 
-class Schedule(_Part):
+class Schedule(Part):
     """Which CTA computes which tile of D, and when."""
 
     kind: Literal["single", "grid", "persistent"] = Field(
@@ -75,20 +53,20 @@ class Schedule(_Part):
     )
 
 
-class PipelineSpec(_Part):
+class PipelineSpec(Part):
     """The ring of shared-memory buffers between loads and matrix multiplies."""
 
     stages: int = Field(4, ge=1, le=32, description="k tiles in flight; each holds one tile of A and one of B")
 
 
-class Registers(_Part):
+class Registers(Part):
     """Registers per thread after `setmaxnreg` moves them between warpgroups."""
 
     producer: int = Field(40, ge=24, le=256, multiple_of=8, description="registers per producer thread")
     consumer: int = Field(232, ge=24, le=256, multiple_of=8, description="registers per consumer thread")
 
 
-class Warps(_Part):
+class Warps(Part):
     """Who does what inside a CTA."""
 
     roles: Literal["unified", "specialized"] = Field(
@@ -102,7 +80,7 @@ class Warps(_Part):
     )
 
 
-class Cluster(_Part):
+class Cluster(Part):
     """CTAs that share loads through TMA multicast."""
 
     size: Literal[1, 2, 4] = Field(1, description="CTAs per cluster")
@@ -112,7 +90,7 @@ class Cluster(_Part):
     )
 
 
-class Epilogue(_Part):
+class Epilogue(Part):
     """How the accumulators reach D."""
 
     store: Literal["direct", "tma"] = Field(
@@ -123,24 +101,14 @@ class Epilogue(_Part):
     )
 
 
-class ProblemSize(_Part):
-    """The shape that the project's own check and benchmark use by default."""
-
-    m: int = Field(4096, ge=1, lt=2**31, description="rows of A and D")
-    n: int = Field(4096, ge=1, lt=2**31, description="rows of B, columns of D")
-    k: int = Field(4096, ge=1, lt=2**31, description="columns of A and B")
-
-
-class GemmSpec(_Part):
-    """A GEMM kernel: D[m,n] = sum over k of A[m,k] * B[n,k]."""
+class Spec(Part):
+    """A GEMM kernel on Hopper: D[m,n] = sum over k of A[m,k] * B[n,k]."""
 
     EXAMPLE: ClassVar[dict] = {"kernel": "gemm", "arch": "sm_90a", "name": "example"}
 
     kernel: Literal["gemm"] = Field(description="the kernel family")
     arch: Literal["sm_90a"] = Field(description="the GPU architecture the kernel is written for")
-    name: Annotated[str, AfterValidator(_identifier)] = Field(
-        description="names the files, the C symbols and the namespace"
-    )
+    name: Name = Field(description="names the files, the C symbols and the namespace")
     about: str = Field("", description="one paragraph that opens the generated file: why this kernel exists")
     dtype: Dtype = Dtype()
     tile: Tile = Tile()
@@ -159,7 +127,7 @@ class GemmSpec(_Part):
 
 
 @RULES.rule("k_loop", "load", "schedule.kind")
-def _once(s: GemmSpec):
+def _once(s: Spec):
     """`k_loop: once` is the one-tile kernel: it needs `load: threads` and `schedule.kind: single`."""
     if s.k_loop == "once" and (s.load, s.schedule.kind) != ("threads", "single"):
         yield Refusal(
@@ -170,7 +138,7 @@ def _once(s: GemmSpec):
 
 
 @RULES.rule("pipeline.stages", "load")
-def _thread_loads_have_no_ring(s: GemmSpec):
+def _thread_loads_have_no_ring(s: Spec):
     """`load: threads` takes `pipeline.stages: 1`."""
     if s.load == "threads" and s.pipeline.stages > 1:
         yield Refusal(
@@ -181,14 +149,14 @@ def _thread_loads_have_no_ring(s: GemmSpec):
 
 
 @RULES.rule("warps.roles", "load")
-def _roles_need_tma(s: GemmSpec):
+def _roles_need_tma(s: Spec):
     """`warps.roles: specialized` needs `load: tma`."""
     if s.warps.roles == "specialized" and s.load == "threads":
         yield Refusal("warps.roles", "a producer warp loads through TMA only", "set load: tma, or roles: unified")
 
 
 @RULES.rule("warps.roles", "pipeline.stages", "load")
-def _roles_need_a_ring(s: GemmSpec):
+def _roles_need_a_ring(s: Spec):
     """`warps.roles: specialized` needs at least 2 stages: one stays under the wgmma group in flight."""
     # With thread loads the roles themselves are refused, and more stages would be as wrong.
     if s.warps.roles == "specialized" and s.load == "tma" and s.pipeline.stages < 2:
@@ -200,7 +168,7 @@ def _roles_need_a_ring(s: GemmSpec):
 
 
 @RULES.rule("warps.roles", "warps.consumers")
-def _consumers_need_roles(s: GemmSpec):
+def _consumers_need_roles(s: Spec):
     """More than one consumer needs `warps.roles: specialized`."""
     if s.warps.roles == "unified" and s.warps.consumers > 1:
         yield Refusal(
@@ -211,7 +179,7 @@ def _consumers_need_roles(s: GemmSpec):
 
 
 @RULES.rule("warps.roles", "warps.registers")
-def _split_needs_roles(s: GemmSpec):
+def _split_needs_roles(s: Spec):
     """`warps.registers` needs `warps.roles: specialized`."""
     if s.warps.roles == "unified" and s.warps.registers is not None:
         yield Refusal(
@@ -220,7 +188,7 @@ def _split_needs_roles(s: GemmSpec):
 
 
 @RULES.rule("cluster.size", "cluster.multicast")
-def _cluster_shares(s: GemmSpec):
+def _cluster_shares(s: Spec):
     """`cluster.size` above 1 and `cluster.multicast` go together."""
     if s.cluster.size > 1 and s.cluster.multicast == "none":
         yield Refusal(
@@ -233,7 +201,7 @@ def _cluster_shares(s: GemmSpec):
 
 
 @RULES.rule("cluster.size", "warps.roles", "schedule.kind")
-def _cluster_needs_roles(s: GemmSpec):
+def _cluster_needs_roles(s: Spec):
     """A cluster needs `warps.roles: specialized` and more than one tile."""
     if s.cluster.size > 1 and s.warps.roles == "unified":
         yield Refusal(
@@ -244,7 +212,7 @@ def _cluster_needs_roles(s: GemmSpec):
 
 
 @RULES.rule("cluster.size", "schedule.ctas")
-def _whole_clusters(s: GemmSpec):
+def _whole_clusters(s: Spec):
     """`schedule.ctas` is a whole number of clusters."""
     if s.schedule.ctas != "auto" and s.schedule.ctas % s.cluster.size:
         down = s.schedule.ctas // s.cluster.size * s.cluster.size
@@ -256,7 +224,7 @@ def _whole_clusters(s: GemmSpec):
 
 
 @RULES.rule("schedule.ctas", "schedule.kind")
-def _ctas_are_persistent(s: GemmSpec):
+def _ctas_are_persistent(s: Spec):
     """`schedule.ctas` needs `schedule.kind: persistent`."""
     if s.schedule.ctas != "auto" and s.schedule.kind != "persistent":
         yield Refusal(

@@ -1,0 +1,58 @@
+"""GEMM on Blackwell: from the user's choices to resources.
+
+tcgen05.mma reads both operands from shared memory in 128-byte swizzled rows (PTX ISA, tcgen05 matrix descriptor), so a
+k tile is 64 elements deep; accumulators lie in tensor memory, 128 lanes of 32-bit columns.
+"""
+
+from __future__ import annotations
+
+from kgen.arch import ARCHS
+from kgen.errors import PlanError
+from kgen.plan.common import GemmPlan
+from kgen.plan.gemm_sm100a.geometry import Geometry
+from kgen.plan.gemm_sm100a.handover import launch, pipelines, roles, tensor_maps
+from kgen.plan.gemm_sm100a.limits import register_limits, shape_limits, tmem_limits
+from kgen.plan.gemm_sm100a.memory import smem_map, tensor_memory
+from kgen.plan.gemm_sm100a.wording import constants, parameters, parts
+from kgen.plan.smem import smem_limits
+from kgen.spec.gemm.sm100a import Spec
+
+
+def make_plan(spec: Spec) -> GemmPlan:
+    """Derive the plan of `spec`; raises PlanError with every limit that the spec exceeds."""
+    g = Geometry(spec, ARCHS[spec.arch])
+    smem, tmem = smem_map(g, g.stages), tensor_memory(g)
+    too_big = smem_limits(g.arch, g.residents, g.stages, g.stage_bytes, lambda stages: smem_map(g, stages))
+    if refusals := [*shape_limits(g), *tmem_limits(g, tmem), *register_limits(g), *too_big]:
+        raise PlanError(refusals)
+    return GemmPlan(
+        family="gemm",
+        name=spec.name,
+        about=" ".join(spec.about.split()),
+        arch=g.arch,
+        skeleton=f"gemm/{g.arch.folder}/{spec.warps.roles}.cu",
+        parts=parts(g),
+        parameters=parameters(g),
+        constants=constants(g, smem, tmem),
+        smem=smem,
+        pipelines=pipelines(g),
+        roles=roles(g),
+        tensor_maps=tensor_maps(g),
+        launch=launch(g, smem),
+        input=g.input,
+        output=g.output,
+        headers=tuple(sorted({d.header for d in (g.input, g.output) if d.header})),
+        mma_shape=(g.mma_m, g.block_n, g.mma_k),
+        split_registers=spec.warps.registers is not None,
+        cta_tile=(g.block_m, g.block_n, spec.tile.k),
+        cluster_tile=(g.group * g.block_m, g.block_n),
+        stages=g.stages,
+        k_tiles=1 if spec.k_loop == "once" else None,
+        schedule=spec.schedule.kind,
+        group_m=spec.schedule.group_m,
+        ctas=None if spec.schedule.ctas == "auto" else spec.schedule.ctas,
+        problem=(spec.problem.m, spec.problem.n, spec.problem.k),
+        tmem=tmem,
+        cta_group=g.group,
+        chunk=g.chunk,
+    )

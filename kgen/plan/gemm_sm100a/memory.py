@@ -1,0 +1,52 @@
+"""Shared memory and tensor memory of one CTA."""
+
+from __future__ import annotations
+
+from kgen.plan.gemm_sm100a.geometry import PATTERN_BYTES, ROWS_PER_WARP, SWIZZLE_BYTES, Geometry
+from kgen.plan.resources import SmemMap, TensorMemory, TmemRegion
+from kgen.plan.smem import in_order
+
+MIN_COLUMNS = 32  # of an allocation
+
+
+def smem_map(g: Geometry, stages: int) -> SmemMap:
+    """The map with a ring of `stages`: operands first, as their swizzle pattern wants alignment; barriers last."""
+    k = g.spec.tile.k
+    ring = ("STAGES",) if g.tma else ()
+    b_rows = "B_SLICE" if g.group > 1 else "BLOCK_N"
+    wanted = [
+        ("a", "Input", (*ring, "BLOCK_M * BLOCK_K"), stages * g.block_m * k * g.input.bytes, "k tiles of A"),
+        ("b", "Input", (*ring, f"{b_rows} * BLOCK_K"), stages * g.b_rows * k * g.input.bytes, "k tiles of B"),
+    ]
+    if g.staged:
+        size = g.store_warps * g.spec.epilogue.staging * ROWS_PER_WARP * SWIZZLE_BYTES
+        warps = "4 * NUM_CONSUMERS" if g.specialized else "4"
+        wanted.append(
+            ("d", "Output", (warps, "STAGING", "STORE_ROWS * CHUNK"), size, "D on its way out, private to each warp")
+        )
+    if g.tma:
+        wanted.append(("full", "uint64_t", ("STAGES",), 8 * stages, "k tile has landed"))
+        wanted.append(("empty", "uint64_t", ("STAGES",), 8 * stages, "k tile has been read"))
+    slots = ("ACC_SLOTS",) if g.specialized else ("1",)
+    wanted.append(("acc_full", "uint64_t", slots, 8 * g.acc_slots, "accumulator is complete"))
+    if g.specialized:
+        wanted.append(("acc_empty", "uint64_t", slots, 8 * g.acc_slots, "accumulator has been read"))
+    wanted.append(("tmem", "uint32_t", ("2",), 8, "where tensor memory was allocated; [1] pads"))
+    return in_order(wanted, PATTERN_BYTES)
+
+
+def tensor_memory(g: Geometry) -> TensorMemory:
+    """An accumulator per consumer and slot, each BLOCK_N columns wide; allocated as the next power of two."""
+    names = [
+        "acc" + (f" of consumer {c}" if g.consumers > 1 else "") + (f", slot {s}" if g.accumulators > 1 else "")
+        for c in range(g.consumers)
+        for s in range(g.accumulators)
+    ]
+    regions = tuple(
+        TmemRegion(name, i * g.block_n, g.block_n, f"{g.spec.tile.m} x {g.block_n} fp32")
+        for i, name in enumerate(names)
+    )
+    allocated = MIN_COLUMNS
+    while allocated < g.acc_slots * g.block_n:
+        allocated *= 2
+    return TensorMemory(regions, allocated, "mma" if g.specialized else "warpgroup")

@@ -1,0 +1,1 @@
+"""The GEMM specs, one model per architecture: what one cannot do, its users never meet."""

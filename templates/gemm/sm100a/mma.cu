@@ -1,0 +1,7 @@
+// One k tile into the accumulator at `acc`: MMA_K columns of A and B at a time, issued by one thread. Stepping along K
+// inside a swizzled row is a plain addition of 32 bytes, because the swizzle acts on the final address.
+DEVICE void multiply(uint32_t acc, const Input *a, const Input *b, bool accumulate) {
+#pragma unroll
+  for (int k = 0; k < BLOCK_K; k += MMA_K)
+    tcgen05_mma(acc, tcgen05_descriptor(a + k), tcgen05_descriptor(b + k), accumulate || k > 0);
+}

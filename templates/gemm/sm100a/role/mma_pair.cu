@@ -1,0 +1,1 @@
+cluster_rank() == 0 && elect_one()

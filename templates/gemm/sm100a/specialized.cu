@@ -1,0 +1,59 @@
+${ part("gemm/common/tile.cu") }
+/*% if "order" in plan.parts %*/
+${ part(plan.parts.order) }
+
+/*% endif %*/
+${ part("gemm/sm100a/cursor.cu") }
+
+${ part("gemm/sm100a/mma.cu") }
+
+${ part(plan.parts.release) }
+
+${ part(plan.parts.store) }
+
+static __global__ void ${ part("gemm/common/cluster_dims.cu") }__launch_bounds__(NUM_THREADS, CTAS_PER_SM)
+gemm(${ part("gemm/common/parameters.cu") }) {
+  ${ part("gemm/sm100a/setup.cu", depth=1) }
+/*% if plan.cta_group > 1 %*/
+  cluster_sync();  // both CTAs run, before either takes part in an allocation
+/*% endif %*/
+  ${ part("gemm/sm100a/allocate.cu", depth=1, warp="MMA_WARP") }
+
+  if (warp == PRODUCER_WARP) {
+    // Producer: one thread keeps the ring full.
+/*% if plan.split_registers %*/
+    setmaxnreg_dec<CONTROL_REGISTERS>();
+/*% endif %*/
+    if (elect_one()) {
+      Cursor<STAGES> ring;
+      ${ part(plan.parts.schedule, depth=3, body=part("gemm/sm100a/role/producer.cu")) }
+      ${ part("gemm/sm100a/role/producer_drain.cu", depth=3) }
+    }
+  } else if (warp >= MMA_WARP) {
+    // Issuers: one thread${ " of the pair" if plan.cta_group > 1 } per consumer multiplies k tiles as they land.
+/*% if plan.split_registers %*/
+    setmaxnreg_dec<CONTROL_REGISTERS>();
+/*% endif %*/
+    const int consumer = warp - MMA_WARP;
+    if (${ "consumer < NUM_CONSUMERS && " if plan.roles[-1].name == "idle" }${ part(plan.parts.mma) }) {
+      Cursor<STAGES> ring;
+      Cursor<ACCUMULATORS> acc;
+      ${ part(plan.parts.schedule, depth=3, body=part("gemm/sm100a/role/mma.cu")) }
+    }
+  } else {
+    // Epilogue: one warpgroup per consumer stores what its issuer has multiplied.
+/*% if plan.split_registers %*/
+    setmaxnreg_inc<EPILOGUE_REGISTERS>();
+/*% endif %*/
+    const int consumer = warp / 4;
+    Cursor<ACCUMULATORS> acc;
+/*% if "stage" in plan.parts %*/
+    int turn = 0;
+/*% endif %*/
+    ${ part(plan.parts.schedule, depth=2, body=part("gemm/sm100a/role/epilogue.cu")) }
+/*% if "stage" in plan.parts %*/
+    ${ part("gemm/sm100a/store/drain.cu", depth=2) }
+/*% endif %*/
+  }
+  ${ part("gemm/sm100a/free.cu", depth=1, warp="MMA_WARP") }
+}

@@ -1,0 +1,37 @@
+${ part(plan.parts.stage) }
+
+// The last columns of D where they are no whole 16 bytes: a TMA store can end only at a 16-byte step.
+DEVICE void store_tail(const Output *box, Output *d, int64_t ldd, int row, int column, int m, int n) {
+  const int first = n / STORE_STEP * STORE_STEP, tail = n - first;
+  for (int i = threadIdx.x % 32; i < STORE_ROWS * tail; i += 32) {
+    const int r = i / tail, c = first + i % tail, chunk = (c - column) / STORE_STEP ^ r % 8;
+    if (row + r < m) d[(row + r) * ldd + c] = box[r * CHUNK + chunk * STORE_STEP + c % STORE_STEP];
+  }
+}
+
+// Writes D from this warp's 32 lanes of the accumulator at `acc`, through its boxes. `turn` runs on from tile to tile:
+// it names the box used longest ago.
+DEVICE void store(uint32_t acc, /*% if "release" in plan.parts %*/uint64_t &acc_empty, /*% endif %*/Output (&boxes)[STAGING][STORE_ROWS * CHUNK], int &turn,
+                  const CUtensorMap &map_d, Output *d, int64_t ldd, int row, int column, int m, int n) {
+  const bool leader = threadIdx.x % 32 == 0;
+  const int first_lane = threadIdx.x / 32 % 4 * STORE_ROWS, box_row = row + first_lane;
+  for (int c = 0; c < BLOCK_N; c += CHUNK) {
+    const int box_column = column + c;
+    float v[CHUNK];
+    tcgen05_load(v, acc + (first_lane << 16) + c);
+    tcgen05_wait_load();
+/*% if "release" in plan.parts %*/
+    if (c + CHUNK == BLOCK_N) release(acc_empty);  // all read: the next tile may be multiplied into it
+/*% endif %*/
+    if (leader) bulk_wait_read<STAGING - 1>();
+    __syncwarp();  // the box is free
+    stage(boxes[turn], v);
+    fence_proxy_async();  // by every lane that wrote, before one lane's store reads
+    __syncwarp();
+    if (leader && box_column + STORE_STEP <= n) tma_store(map_d, boxes[turn], box_column, box_row);
+    if (leader) bulk_commit();  // empty beyond the edge, so that groups keep counting boxes
+    if (n % STORE_STEP != 0 && box_column < n && n < box_column + CHUNK)
+      store_tail(boxes[turn], d, ldd, box_row, box_column, m, n);
+    turn = turn + 1 == STAGING ? 0 : turn + 1;
+  }
+}
