@@ -24,7 +24,7 @@ def test_every_template_is_used(monkeypatch):
     )
     render.environment.cache_clear()
     try:
-        for plan in [*preset_plans(), *map(variant_plan, VARIANTS)]:
+        for plan in [*preset_plans(None), *map(variant_plan, VARIANTS)]:
             render.render_project(plan, "")
     finally:
         render.environment.cache_clear()
@@ -50,6 +50,11 @@ def test_hopper_templates_know_no_blackwell(path):
     assert not re.search(r"tcgen05|tmem|cta_group|clusterlaunchcontrol", (ROOT / path).read_text())
 
 
+@pytest.mark.parametrize("path", [p for p in TEMPLATES if p.startswith("gemm/sm100a/")])
+def test_blackwell_templates_know_no_hopper(path):
+    assert not re.search(r"wgmma|sm_?90", (ROOT / path).read_text())
+
+
 @pytest.mark.parametrize("path", [p for p in TEMPLATES if p.startswith(("gemm/common/", "project/"))])
 def test_common_templates_know_no_architecture(path):
     assert not re.search(r"wgmma|tcgen05|sm_?90|sm_?100", re.sub(r"serialised wgmma", "", (ROOT / path).read_text()))
@@ -64,7 +69,7 @@ def test_nothing_knows_a_ladder_step():
     assert offenders == []
 
 
-@pytest.mark.parametrize("plan", preset_plans(), ids=lambda p: p.name)
+@pytest.mark.parametrize("plan", preset_plans(None), ids=lambda p: f"{p.arch.name}/{p.name}")
 def test_no_unexplained_number_in_a_kernel(plan):
     text = render.render_kernel(plan)
     kernel = text[text.index("__global__") : text.index("#ifndef __CUDACC_RTC__", text.index("__global__"))]
@@ -73,7 +78,7 @@ def test_no_unexplained_number_in_a_kernel(plan):
     assert numbers <= MACHINE
 
 
-@pytest.mark.parametrize("plan", preset_plans(), ids=lambda p: p.name)
+@pytest.mark.parametrize("plan", preset_plans(None), ids=lambda p: f"{p.arch.name}/{p.name}")
 def test_every_wrapper_is_called(plan):
     text = render.render_kernel(plan)
     for name in re.findall(r"^(?:template <int N> )?DEVICE [\w ]+?[ *](\w+)\(", text, re.M):
@@ -82,9 +87,11 @@ def test_every_wrapper_is_called(plan):
 
 def test_kernels_stay_readable():
     lengths = {}
-    for plan in preset_plans():
+    for plan in preset_plans(None):
         lines = render.render_kernel(plan).split("\n")
-        lengths[plan.name] = len(lines) - 1
+        lengths[plan.arch.name, plan.name] = len(lines) - 1
         assert max(map(len, lines)) <= 120, plan.name
-    assert max(lengths.values()) <= 400
-    assert lengths["gemm_step1"] < lengths["gemm_step9"]
+    # A load from tensor memory names 64 registers, on 17 lines: what puts the last Blackwell steps beyond 400.
+    assert max(lengths.values()) <= 450
+    for arch in {a for a, _ in lengths}:
+        assert lengths[arch, "gemm_step1"] < lengths[arch, "gemm_step9"]

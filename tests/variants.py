@@ -32,13 +32,15 @@ VARIANTS = {
     "narrow": (3, "tile.n=8"),
     "odd_width": (7, "tile.n=40 epilogue.store=direct"),
     "shallow": (9, "pipeline.stages=2"),
+    "fp32_out_sm100a": (8, "dtype.output=fp32"),
     "persistent_threads": (3, "schedule.kind=persistent schedule.ctas_per_sm=2"),
 }
 
 
 def spec_text(name: str) -> str:
+    arch = "sm_100a" if name.endswith("_sm100a") else "sm_90a"
     step, assignments = VARIANTS[name]
-    return set_values(preset("gemm", step, "sm_90a").text, [*assignments.split(), f"name={name}"])
+    return set_values(preset("gemm", step, arch).text, [*assignments.split(), f"name={name}"])
 
 
 def variant_plan(name: str):
@@ -50,5 +52,6 @@ def variant_project(name: str) -> dict[str, str]:
     return render_project(variant_plan(name), spec_text(name))
 
 
-def preset_plans() -> list:
-    return [make_plan(parse_spec(p.text, str(p.path)).spec) for p in presets()]
+def preset_plans(arch: str | None = "sm_90a") -> list:
+    """The plans of an architecture's presets; of all with None (their names repeat)."""
+    return [make_plan(parse_spec(p.text, str(p.path)).spec) for p in presets(arch=arch)]

@@ -54,6 +54,11 @@ class GemmPlan:
     chunk: int = 0  # columns of an accumulator that a thread reads from tensor memory at a time
 
     @property
+    def pair(self) -> bool:
+        """Whether two CTAs multiply as one."""
+        return self.cta_group == 2
+
+    @property
     def barriers(self) -> tuple[Barrier, ...]:
         return tuple(b for p in self.pipelines for b in p.barriers)
 

@@ -162,6 +162,7 @@ class Pipeline:
     consumer: str
     full: Barrier
     empty: Barrier | None
+    extent: str = "STAGES"  # the constant that names the depth; empty where the only buffer needs none
 
     @property
     def barriers(self) -> tuple[Barrier, ...]:

@@ -1,5 +1,5 @@
 /*% macro tcgen05_alloc() %*/
-// Allocates tensor memory, by one whole warp${ " in each CTA of the pair" if plan.cta_group > 1 }; its address lands in `where`.
+// Allocates tensor memory, by one whole warp${ " in each CTA of the pair" if plan.pair }; its address lands in `where`.
 DEVICE void tcgen05_alloc(uint32_t &where, uint32_t columns) {
   asm volatile("tcgen05.alloc.cta_group::${ plan.cta_group }.sync.aligned.shared::cta.b32 [%0], %1;"
                :: "r"(smem_address(&where)), "r"(columns) : "memory");
@@ -48,7 +48,7 @@ DEVICE void tcgen05_mma(uint32_t d, uint64_t a, uint64_t b, int accumulate) {
 /*% endmacro %*/
 
 /*% macro tcgen05_commit() %*/
-/*% if plan.cta_group > 1 %*/
+/*% if plan.pair %*/
 // Arrives on `bar` of both CTAs once every MMA that this thread has issued so far is complete.
 DEVICE void tcgen05_commit(uint64_t &bar) {
   asm volatile("tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;"

@@ -110,4 +110,4 @@ def test_regions_follow_each_other_and_fit(p):
         end += region.bytes
     assert end == plan.smem.bytes <= plan.launch.smem_bytes <= plan.arch.smem_per_cta
     # Tiles start where the swizzle pattern does, barriers at 8 bytes.
-    assert all(r.offset % (8 if r.ctype == "uint64_t" else 1024) == 0 for r in plan.smem.regions)
+    assert all(r.offset % (8 if r.ctype.startswith("uint") else 1024) == 0 for r in plan.smem.regions)

@@ -20,7 +20,17 @@ LADDER = {
             "warps.registers.consumer",
             "pipeline.stages",
         },
-    }
+    },
+    ("gemm", "sm_100a"): {
+        2: {"k_loop"},
+        3: {"schedule.kind"},
+        4: {"load", "epilogue.store", "epilogue.staging"},
+        5: {"pipeline.stages"},
+        6: {"schedule.kind", "schedule.group_m", "schedule.ctas"},
+        7: {"warps.roles"},
+        8: {"cluster.cta_group", "tile.n", "pipeline.stages"},
+        9: {"warps.consumers", "epilogue.staging"},
+    },
 }
 
 

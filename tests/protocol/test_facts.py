@@ -7,8 +7,8 @@ from variants import VARIANTS, preset_plans, variant_plan
 
 from kgen.protocol.facts import FACTS, broken_facts
 
-PLANS = {p.name: p for p in preset_plans()} | {name: variant_plan(name) for name in VARIANTS}
-PLAN = PLANS["gemm_step9"]
+PLANS = {f"{p.arch.name}/{p.name}": p for p in preset_plans(None)} | {name: variant_plan(name) for name in VARIANTS}
+PLAN, BLACKWELL = PLANS["sm_90a/gemm_step9"], PLANS["sm_100a/gemm_step9"]
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -44,6 +44,10 @@ def constant(plan, name, value):
     return replace(plan, constants=groups)
 
 
+def tmem(plan, **changes):
+    return replace(plan, tmem=replace(plan.tmem, **changes))
+
+
 DELIVERIES = PLAN.pipelines[0].full.deliveries
 BROKEN = {
     "registers": [
@@ -77,7 +81,24 @@ BROKEN = {
         launch(PLAN, threads=1_056), launch(PLAN, threads=400), launch(PLAN, cluster=(16, 1, 1)),
         replace(PLAN, ctas=7), role(PLAN, "producer", warps=1),
     ],
+    "tensor memory": [
+        tmem(BLACKWELL, allocated=384), tmem(BLACKWELL, allocated=256),
+        tmem(BLACKWELL, regions=BLACKWELL.tmem.regions[:1] * 2), launch(BLACKWELL, ctas_per_sm=2),
+        role(BLACKWELL, "epilogue", first_warp=1), constant(BLACKWELL, "TMEM_COLUMNS", 256),
+    ],
+    "tcgen05 shape": [
+        replace(BLACKWELL, mma_shape=(128, 256, 16)), replace(BLACKWELL, mma_shape=(256, 240, 16)),
+        replace(BLACKWELL, mma_shape=(256, 256, 8)), constant(BLACKWELL, "INSTRUCTION", 0x08400490),
+    ],
 }  # fmt: skip
+
+
+BROKEN["registers"].append(role(BLACKWELL, "epilogue", registers=64))
+BROKEN["bytes"] += [
+    constant(BLACKWELL, "STAGE_BYTES", 98_320), constant(BLACKWELL, "EMPTY_ARRIVALS", 1),
+    constant(BLACKWELL, "ACC_EMPTY_ARRIVALS", 4),
+    full(BLACKWELL, deliveries=BLACKWELL.pipelines[0].full.deliveries[:1]),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("fact", FACTS)

@@ -128,6 +128,60 @@ RULES = {
 }
 
 
+# The same for Blackwell, after its own head.
+HEAD_SM100A = HEAD.replace("sm_90a", "sm_100a")
+RULES_SM100A = {
+    "_once": (
+        f"k_loop: once\n{UNIFIED}schedule: {{kind: grid}}",
+        "4:9: k_loop: 'once' is the one-tile kernel and needs load: threads and schedule.kind: single "
+        "(set k_loop: loop)",
+    ),
+    "_thread_loads_have_no_ring": (
+        "load: threads\nwarps: {roles: unified}\npipeline: {stages: 3}\nepilogue: {store: direct}",
+        "6:20: pipeline.stages: 3 stages need asynchronous loads; load: threads fills one buffer and waits "
+        "(set stages: 1, or load: tma)",
+    ),
+    "_roles_need_tma": (
+        "load: threads\npipeline: {stages: 1}\nwarps: {roles: specialized}",
+        "6:16: warps.roles: a producer warp loads through TMA only (set load: tma, or roles: unified)",
+    ),
+    "_consumers_need_roles": (
+        "warps: {roles: unified, consumers: 2}",
+        "4:36: warps.consumers: 2 consumers need roles: specialized; unified is one warpgroup "
+        "(set consumers: 1, or roles: specialized)",
+    ),
+    "_split_needs_roles": (
+        "warps: {roles: unified, registers: {control: 40}}",
+        "4:36: warps.registers: setmaxnreg moves registers between roles; unified has one (remove registers)",
+    ),
+    "_second_accumulator_overlaps": (
+        "pipeline: {accumulators: 2}\nwarps: {roles: unified}",
+        "4:26: pipeline.accumulators: one warpgroup stores before it multiplies again (set accumulators: 1)",
+    ),
+    "_second_accumulator_overlaps, one tile": (
+        "pipeline: {accumulators: 2}\nschedule: {kind: grid}",
+        "4:26: pipeline.accumulators: kind: grid gives a CTA one tile, which fills one accumulator "
+        "(set accumulators: 1, or schedule.kind: persistent)",
+    ),
+    "_pair_needs_roles": (
+        "cluster: {cta_group: 2}\nwarps: {roles: unified}",
+        "4:22: cluster.cta_group: one CTA of a pair issues for both, which takes a role (set roles: specialized)",
+    ),
+    "_pair_needs_roles, single": (
+        "cluster: {cta_group: 2}\nschedule: {kind: single}",
+        "4:22: cluster.cta_group: schedule.kind: single launches one CTA (set schedule.kind: grid or persistent)",
+    ),
+    "_whole_pairs": (
+        "cluster: {cta_group: 2}\nschedule: {ctas: 147}",
+        "5:18: schedule.ctas: 147 CTAs are no whole pairs (set ctas: 146)",
+    ),
+    "_ctas_are_persistent": (
+        "schedule: {kind: grid, ctas: 8}",
+        "4:30: schedule.ctas: kind: grid launches one CTA per tile (remove ctas, or kind: persistent)",
+    ),
+}
+
+
 def messages(text):
     with pytest.raises(SpecError) as caught:
         parse_spec(text, "f.yaml")
@@ -147,9 +201,16 @@ def test_a_rule_names_what_is_wrong_and_the_way_out(case):
     assert messages(HEAD + text) == [f"f.yaml:{expected}"]
 
 
-def test_every_rule_has_a_case():
-    rules = {fn.__name__ for family in FAMILIES.values() for _, fn in family.rules._rules}
-    assert rules == {case.partition(",")[0] for case in RULES}
+@pytest.mark.parametrize("case", RULES_SM100A)
+def test_a_rule_of_blackwell_names_what_is_wrong_and_the_way_out(case):
+    text, expected = RULES_SM100A[case]
+    assert messages(HEAD_SM100A + text) == [f"f.yaml:{expected}"]
+
+
+@pytest.mark.parametrize(("arch", "cases"), [("sm_90a", RULES), ("sm_100a", RULES_SM100A)])
+def test_every_rule_has_a_case(arch, cases):
+    rules = {fn.__name__ for family in FAMILIES.values() for _, fn in family.variants[arch].rules._rules}
+    assert rules == {case.partition(",")[0] for case in cases}
 
 
 @pytest.mark.parametrize(
@@ -165,7 +226,7 @@ def test_every_rule_has_a_case():
         ("kernel: gemm\narch: sm_90a\nnam: x", "3:1: nam: unknown field (did you mean name?)"),
         (
             "kernel: gemm\narch: sm_90\nname: x",
-            "2:7: arch: 'sm_90' is not sm_90a (nothing else is possible here)",
+            "2:7: arch: 'sm_90' is none of sm_90a, sm_100a (did you mean sm_90a?)",
         ),
         (
             "kernel: gemm\narch: sm_90a\nname: Gemm 1",

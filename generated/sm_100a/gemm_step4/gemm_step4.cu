@@ -239,8 +239,10 @@ gemm(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensor
   if (smem_address(shared) % SMEM_ALIGNMENT != 0) __trap();  // a misplaced swizzle pattern would compute garbage
   const int warp = threadIdx.x / 32;
   if (threadIdx.x == 0) {
-    mbarrier_init(smem.full[0], 1);
-    mbarrier_init(smem.empty[0], 1);
+    for (int slot = 0; slot < STAGES; ++slot) {
+      mbarrier_init(smem.full[slot], 1);
+      mbarrier_init(smem.empty[slot], 1);
+    }
     mbarrier_init(smem.acc_full[0], 1);
     fence_mbarrier_init();
   }

@@ -265,7 +265,7 @@ gemm(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensor
   tcgen05_fence_after();
   const uint32_t tmem = smem.tmem[0];
 
-  Cursor<STAGES> fill, ring;
+  Cursor<STAGES> fill, ring;  // fill runs ahead of ring by the k tiles in flight
   uint32_t phase = 0;  // of acc_full
   int turn = 0;
   const int tiles_m = (m + BLOCK_M - 1) / BLOCK_M, tiles_n = (n + BLOCK_N - 1) / BLOCK_N;

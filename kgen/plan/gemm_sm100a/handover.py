@@ -55,7 +55,7 @@ def _accumulators(g: Geometry) -> Pipeline:
             first_parity=1,
             why="every warp has read its lanes; the store goes on meanwhile",
         )
-    return Pipeline("accumulators", g.acc_slots, ("acc",), issuer, drain, full, empty)
+    return Pipeline("accumulators", g.acc_slots, ("acc",), issuer, drain, full, empty, "ACC_SLOTS" if empty else "")
 
 
 def _load_maps(g: Geometry) -> list[TensorMap]:

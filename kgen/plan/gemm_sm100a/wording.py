@@ -44,6 +44,8 @@ def parts(g: Geometry) -> dict[str, str]:
         loop = "ring" if g.stages > 1 else s.k_loop
         parts["mainloop"] = f"{arch}/mainloop/{s.load}_{loop}.cu"
         parts["load"] = f"{common}/load_{s.load}.cu"
+        if g.tma:
+            parts["cursors"] = f"{arch}/mainloop/cursors_{loop}.cu"
         if g.persistent:
             parts["between"] = f"{arch}/sync/between_tiles.cu"
     return parts

@@ -4,8 +4,8 @@ if (smem_address(shared) % SMEM_ALIGNMENT != 0) __trap();  // a misplaced swizzl
 const int warp = threadIdx.x / 32;
 if (threadIdx.x == 0) {
 /*% for p in plan.pipelines %*/
-/*% if p.depth > 1 %*/
-  for (int slot = 0; slot < ${ "STAGES" if p.name == "operands" else "ACC_SLOTS" }; ++slot) {
+/*% if p.extent %*/
+  for (int slot = 0; slot < ${ p.extent }; ++slot) {
 /*% for b in p.barriers %*/
     mbarrier_init(smem.${ b.name }[slot], ${ arrivals(b) });
 /*% endfor %*/

@@ -14,7 +14,7 @@ ${ part(plan.parts.store) }
 static __global__ void ${ part("gemm/common/cluster_dims.cu") }__launch_bounds__(NUM_THREADS, CTAS_PER_SM)
 gemm(${ part("gemm/common/parameters.cu") }) {
   ${ part("gemm/sm100a/setup.cu", depth=1) }
-/*% if plan.cta_group > 1 %*/
+/*% if plan.pair %*/
   cluster_sync();  // both CTAs run, before either takes part in an allocation
 /*% endif %*/
   ${ part("gemm/sm100a/allocate.cu", depth=1, warp="MMA_WARP") }
@@ -30,7 +30,7 @@ gemm(${ part("gemm/common/parameters.cu") }) {
       ${ part("gemm/sm100a/role/producer_drain.cu", depth=3) }
     }
   } else if (warp >= MMA_WARP) {
-    // Issuers: one thread${ " of the pair" if plan.cta_group > 1 } per consumer multiplies k tiles as they land.
+    // Issuers: one thread${ " of the pair" if plan.pair } per consumer multiplies k tiles as they land.
 /*% if plan.split_registers %*/
     setmaxnreg_dec<CONTROL_REGISTERS>();
 /*% endif %*/

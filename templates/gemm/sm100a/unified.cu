@@ -3,7 +3,7 @@ ${ part("gemm/common/tile.cu") }
 ${ part(plan.parts.order) }
 
 /*% endif %*/
-/*% if plan.tensor_maps | length > 1 %*/
+/*% if "cursors" in plan.parts %*/
 ${ part("gemm/sm100a/cursor.cu") }
 
 /*% endif %*/
@@ -18,10 +18,8 @@ gemm(${ part("gemm/common/parameters.cu") }) {
   ${ part("gemm/sm100a/setup.cu", depth=1) }
   ${ part("gemm/sm100a/allocate.cu", depth=1, warp="0") }
 
-/*% if "ring" in plan.parts.mainloop %*/
-  Cursor<STAGES> fill, ring;
-/*% elif "tma" in plan.parts.mainloop %*/
-  Cursor<STAGES> ring;
+/*% if "cursors" in plan.parts %*/
+  ${ part(plan.parts.cursors, depth=1) }
 /*% endif %*/
   uint32_t phase = 0;  // of acc_full
 /*% if "stage" in plan.parts %*/

@@ -1,0 +1,1 @@
+Cursor<STAGES> ring;
