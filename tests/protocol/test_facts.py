@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from variants import VARIANTS, preset_plans, variant_plan
+from variants import named_plans
 
 from kgen.protocol.facts import FACTS, broken_facts
 
-PLANS = {p.name: p for p in preset_plans()} | {name: variant_plan(name) for name in VARIANTS}
+PLANS = named_plans("sm_90a") | {f"sm_100a {name}": p for name, p in named_plans("sm_100a").items()}
 PLAN = PLANS["gemm_step9"]
 
 
