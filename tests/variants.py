@@ -11,7 +11,7 @@ from kgen.spec.base import parse_spec
 from kgen.spec.edit import set_values
 
 # name: (preset step, assignments as `kgen new --set` takes them)
-VARIANTS = {
+HOPPER = {
     "fp16": (9, "dtype.input=fp16 dtype.output=fp16"),
     "fp32_out": (9, "dtype.output=fp32"),
     "fp32_out_unified": (6, "dtype.output=fp32"),
@@ -32,14 +32,40 @@ VARIANTS = {
     "narrow": (3, "tile.n=8"),
     "odd_width": (7, "tile.n=40 epilogue.store=direct"),
     "shallow": (9, "pipeline.stages=2"),
-    "fp32_out_sm100a": (8, "dtype.output=fp32"),
     "persistent_threads": (3, "schedule.kind=persistent schedule.ctas_per_sm=2"),
 }
+_SPLIT = "warps.registers.control=64 warps.registers.epilogue=216"
+BLACKWELL = {
+    "b_fp16": (9, "dtype.input=fp16 dtype.output=fp16"),
+    "b_fp32_out": (9, "dtype.output=fp32"),
+    "b_fp32_out_unified": (6, "dtype.output=fp32"),
+    "b_direct_store": (9, "epilogue.store=direct"),
+    "b_direct_fp32": (7, "epilogue.store=direct dtype.output=fp32 tile.n=96"),
+    "b_two_accumulators": (7, "pipeline.accumulators=2 tile.n=128"),
+    "b_two_by_two": (9, "pipeline.accumulators=2 tile.n=128"),
+    "b_split": (8, f"{_SPLIT}"),
+    "b_split_two_consumers": (9, "warps.registers.control=64 warps.registers.epilogue=136"),
+    "b_split_one_cta": (7, f"{_SPLIT} epilogue.staging=3"),
+    "b_grid": (7, "schedule.kind=grid"),
+    "b_grid_pair": (8, "schedule.kind=grid"),
+    "b_one_tile_specialized": (7, "schedule.kind=single"),
+    "b_one_tile_tma": (4, "schedule.kind=single"),
+    "b_n32": (7, "tile.n=32 epilogue.store=direct"),
+    "b_n32_fp32": (6, "tile.n=32 dtype.output=fp32"),
+    "b_n64_pair": (8, "tile.n=64 pipeline.accumulators=2"),
+    "b_shallow": (9, "pipeline.stages=2"),
+    "b_one_stage": (7, "pipeline.stages=1"),
+    "b_deep": (7, "tile.n=64 pipeline.stages=8"),
+    "b_fixed_ctas": (9, "schedule.ctas=6 schedule.group_m=3"),
+    "b_two_ctas_per_sm": (7, "tile.n=128 pipeline.stages=2 epilogue.staging=1 schedule.ctas_per_sm=2"),
+    "b_persistent_threads": (3, "schedule.kind=persistent"),
+}
+VARIANTS = HOPPER | BLACKWELL
 
 
 def spec_text(name: str) -> str:
-    arch = "sm_100a" if name.endswith("_sm100a") else "sm_90a"
     step, assignments = VARIANTS[name]
+    arch = "sm_100a" if name in BLACKWELL else "sm_90a"
     return set_values(preset("gemm", step, arch).text, [*assignments.split(), f"name={name}"])
 
 
@@ -52,6 +78,11 @@ def variant_project(name: str) -> dict[str, str]:
     return render_project(variant_plan(name), spec_text(name))
 
 
-def preset_plans(arch: str | None = "sm_90a") -> list:
-    """The plans of an architecture's presets; of all with None (their names repeat)."""
+def preset_plans(arch: str | None = None) -> list:
     return [make_plan(parse_spec(p.text, str(p.path)).spec) for p in presets(arch=arch)]
+
+
+def named_plans(arch: str) -> dict:
+    """Presets (`gemm_step9`) and variants of one architecture, by name: both architectures name their presets alike."""
+    ours = BLACKWELL if arch == "sm_100a" else HOPPER
+    return {p.name: p for p in preset_plans(arch)} | {name: variant_plan(name) for name in ours}

@@ -21,6 +21,7 @@ from kgen.protocol.program import (
     CtaBarrier,
     Fence,
     Loop,
+    One,
     Program,
     Wait,
     WaitGroup,
@@ -39,7 +40,7 @@ def edit(program: Program, role: str, wanted, change) -> Program:
         for op in body:
             if op is wanted:
                 out += change(op)
-            elif isinstance(op, Loop | When):
+            elif isinstance(op, Loop | When | One):
                 out.append(replace(op, body=ops(op.body)))
             else:
                 out.append(op)
@@ -117,7 +118,7 @@ def _swap(program, rng):
 def _bodies(ops):
     yield ops
     for op in ops:
-        if isinstance(op, Loop | When):
+        if isinstance(op, Loop | When | One):
             yield from _bodies(op.body)
 
 

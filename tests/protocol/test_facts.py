@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from variants import VARIANTS, preset_plans, variant_plan
+from variants import named_plans
 
 from kgen.protocol.facts import FACTS, broken_facts
 
-PLANS = {f"{p.arch.name}/{p.name}": p for p in preset_plans(None)} | {name: variant_plan(name) for name in VARIANTS}
-PLAN, BLACKWELL = PLANS["sm_90a/gemm_step9"], PLANS["sm_100a/gemm_step9"]
+PLANS = named_plans("sm_90a") | {f"sm_100a {name}": p for name, p in named_plans("sm_100a").items()}
+PLAN, BLACKWELL = PLANS["gemm_step9"], PLANS["sm_100a gemm_step9"]
 
 
 @pytest.mark.parametrize("name", PLANS)

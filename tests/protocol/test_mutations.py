@@ -5,14 +5,14 @@ from collections import Counter
 
 import pytest
 from mutations import MUTATIONS, edit
-from variants import VARIANTS, preset_plans, variant_plan
+from variants import named_plans
 
 from kgen.protocol import program_of
 from kgen.protocol.explore import check
 from kgen.protocol.program import WaitGroup, walk
 from kgen.protocol.report import report
 
-PLANS = {p.name: p for p in preset_plans()} | {name: variant_plan(name) for name in VARIANTS}
+PLANS = named_plans("sm_90a") | {f"sm_100a {name}": p for name, p in named_plans("sm_100a").items()}
 
 
 def tiles(plan):

@@ -1,13 +1,13 @@
-"""The protocol programs say what the templates say: same barriers, counts, bytes, waits and order, role by role."""
+"""The programs of sm_90a say what the templates say: same barriers, counts, bytes, waits and order, role by role."""
 
 import pytest
 from extraction import kernel_words, program_words
-from variants import VARIANTS, preset_plans, variant_plan
+from variants import named_plans
 
 from kgen.protocol import program_of, tiles_per_cta
 from kgen.render import render_kernel
 
-PLANS = {p.name: p for p in preset_plans()} | {name: variant_plan(name) for name in VARIANTS}
+PLANS = named_plans("sm_90a")
 # Where a kernel computes one tile or one k tile, it says so without a loop.
 OPTIONAL = {"tile": lambda plan: plan.schedule != "persistent", "k": lambda plan: plan.k_tiles == 1}
 

@@ -1,0 +1,340 @@
+"""The synchronisation of a rendered Blackwell kernel and of its protocol program, both as a list of words per role.
+
+What the programs leave to the reader (the fences of tensor memory, the __syncwarps) follows from rules that
+`program_words` states, so that the comparison covers it too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kernel_source import Branch, ForLoop, constants, evaluate, function_body, plain, statements
+
+from kgen.protocol import program as P
+
+_CURSORS = {("ring.slot", "ring.phase"): "ring", ("fill.slot", "fill.phase"): "fill", ("slot", "acc.phase"): "acc",
+            ("0", "phase"): "done"}  # fmt: skip
+_SLOT = "const int slot = consumer * ACCUMULATORS + acc.slot"
+_LOOPS = {
+    r"int index = blockIdx.x[^;]*; index < tiles_m \* tiles_n; index \+= gridDim.x[^;]*": "tile",
+    r"int k0 = 0; k0 < k; k0 \+= BLOCK_K": "k",
+    r"int k0 = 0; k0 < min\(k, STAGES \* BLOCK_K\); k0 \+= BLOCK_K": "fill",
+    r"int c = 0; c < BLOCK_N; c \+= CHUNK": "box",
+}
+_CALL = re.compile(r"\b(mbarrier_\w+|tcgen05_\w+|tma_\w+|bulk_\w+|fence_\w+|cluster_sync|__sync\w+|multiply|release"
+                   r"|stage|store|load_k_tile|advance)(<[^>]*>)?\(")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Who:
+    """One role of one CTA: what conditions of the kernel ask about."""
+
+    kind: str  # "warpgroup", "epilogue", "mma", "producer", "idle"
+    consumer: int = 0
+    rank: int = 0
+
+    def holds(self, test: str) -> bool | None:
+        """Whether it takes the branch; None where one of its threads does."""
+        unified = self.kind == "warpgroup"
+        if test in ("threadIdx.x == 0", "warp == 0") and unified:
+            return None
+        answers = {
+            "threadIdx.x == 0": self.kind == "epilogue" and self.consumer == 0,
+            "warp == MMA_WARP": self.kind == "mma" and self.consumer == 0,
+            "warp == PRODUCER_WARP": self.kind == "producer",
+            "warp >= MMA_WARP": self.kind in ("mma", "idle"),
+            "elect_one()": True,
+            "cluster_rank() == 0": self.rank == 0,
+            "consumer < NUM_CONSUMERS": self.kind != "idle",
+        }
+        return all(answers[part] for part in test.split(" && "))
+
+
+class Kernel:
+    """The words of a rendered kernel, for whichever role is asked for."""
+
+    def __init__(self, source: str, staged: bool):
+        self.source, self.staged, self.values = source, staged, constants(source)
+        self.main = statements(function_body(source, "gemm"))
+        self.bytes = {o: evaluate(f"({rows}) * ({columns}) * sizeof(Input)", self.values) for o, rows, columns in
+                      re.findall(r"args\.([ab]), [mn], k,\s*args\.ld\w, (\w+), (\w+)\)", plain(source))}  # fmt: skip
+        names = ("tcgen05_mma", "tcgen05_commit", "tcgen05_alloc", "tcgen05_relinquish", "tcgen05_dealloc")
+        groups = [re.findall(r"cta_group::(\d)", function_body(source, name)) for name in names]
+        assert len({g[0] for g in groups}) == 1, "all of a kernel uses one cta_group"
+        self.pair = groups[0] == ["2"]
+
+    def words(self, who: Who) -> list[tuple]:
+        return list(self._block(self.main, who, {}))
+
+    def _function(self, name: str) -> tuple:
+        return statements(function_body(self.source, name))
+
+    def _block(self, block, who, env):
+        for node in block:
+            if isinstance(node, Branch):
+                yield from self._branch(node, who, env)
+            elif isinstance(node, ForLoop):
+                yield from self._loop(node, who, env)
+            elif _CALL.search(node) or node in (_SLOT, "phase ^= 1") or node.startswith(("turn =", "const Input *a ")):
+                yield from self._statement(node, who, env)
+            elif node == "const int refill = k0 + (STAGES - 1) * BLOCK_K":
+                env["refill"] = "refill"
+
+    def _branch(self, node, who, env):
+        if "SMEM_ALIGNMENT" in node.test:
+            return
+        if node.test == "c + CHUNK == BLOCK_N":
+            yield from self._enclosed(("when", "last columns"), node.body, who, env)
+        elif node.test == "k0 > 0 && refill < k":
+            assert env["refill"]
+            yield from self._enclosed(("when", "refill"), node.body, who, env)
+        elif node.test in ("leader", "leader && box_column + STORE_STEP <= n", "threadIdx.x % 32 == 0"):
+            yield from self._block(node.body, who, env)
+        elif "store_tail" in str(node.body):
+            return
+        elif who.holds(node.test) is None:
+            inner = list(self._block(node.body, who, env))
+            yield from inner if inner[0][0] == "init" else [("one",), *inner, ("end",)]
+        else:
+            yield from self._block(node.body if who.holds(node.test) else node.otherwise, who, env)
+
+    def _loop(self, node, who, env):
+        counted = re.fullmatch(r"int slot = 0; slot < (\w+); \+\+slot", node.header)
+        if counted and "mbarrier_init" in str(node.body):
+            yield from self._block(node.body, who, {"depth": self.values[counted[1]]})
+        elif counted:
+            yield from self._enclosed(("loop", "drain", self.values[counted[1]]), node.body, who, env)
+        elif node.header == "int i = 0; i < CHUNK; ++i":
+            return  # stores of registers to global memory
+        else:
+            (var,) = [name for pattern, name in _LOOPS.items() if re.fullmatch(pattern, node.header)]
+            assert var != "tile" or node.header.count("/ CLUSTER_SIZE") == 2 * ("CLUSTER_SIZE" in self.values)
+            yield from self._enclosed(("loop", var), node.body, who, env)
+
+    def _enclosed(self, word, body, who, env):
+        left_out = not self.staged and word[1] in ("box", "last columns")  # a direct store has no protocol of its own
+        inner = self._block(body, who, env)
+        yield from inner if left_out else [word, *inner, ("end",)]
+
+    def _named(self, array: str, who: Who) -> str:
+        apart = array.startswith("acc") and self.values.get("NUM_CONSUMERS", 1) > 1
+        return f"{array} {who.consumer}" if apart else array
+
+    def _place(self, slot: str, env) -> str:
+        assert slot != "slot" or env.get("slot"), "no slot"
+        (ring,) = {ring for (s, _), ring in _CURSORS.items() if s == env.get("argument", slot)}
+        return ring
+
+    def _statement(self, text, who, env):
+        if text == _SLOT:
+            env["slot"] = True
+            return
+        if text.startswith("turn ="):
+            assert text == "turn = turn + 1 == STAGING ? 0 : turn + 1", text
+            yield ("advance", "turn")
+            return
+        if text == "phase ^= 1":
+            yield ("advance", "done")
+            return
+        if found := re.fullmatch(r"const Input \*a = smem\.a\[([\w.]+)\] \+ consumer \* CONSUMER_M \* BLOCK_K", text):
+            env["a"] = self._place(found[1], env)
+            return
+        for pattern, make in _CALLS:
+            if found := re.fullmatch(pattern, text):
+                yield from make(self, found, who, env)
+                return
+        raise AssertionError(f"unknown: {text}")
+
+    def _load_k_tile(self, found, who, env):
+        yield from self._block(self._function("load_k_tile"), who, {"argument": found[1]})
+
+    def _multiply(self, found, who, env):
+        d, a, b, _ = found.groups()
+        assert d == ("tmem + slot * BLOCK_N" if "slot" in env else "tmem"), d
+        both = []
+        for operand, text in (("a", a), ("b", b)):
+            inside = re.fullmatch(rf"smem\.{operand}(?:\[([\w.]+)\])?", text)
+            both.append(env["a"] if text == "a" else self._place(inside[1], env) if inside[1] else "")
+        yield ("multiply", *both, "pair" if self.pair else "self")
+
+    def _commit(self, found, who, env):
+        mask = re.search(r"static_cast<uint16_t>\((\w+)\)", function_body(self.source, "tcgen05_commit"))
+        ctas = {3: "pair"}.get(self.values[mask[1]], self.values[mask[1]]) if mask else "self"
+        yield ("commit", self._named(found[1], who), self._place(found[2], env) if found[2] != "0" else "done", ctas)
+
+    def _load(self, found, who, env):
+        function, to, slot, map_, barrier, signals = found.groups()
+        assert to == map_ and slot == signals, "lands on another stage than it signals"
+        body = function_body(self.source, function)
+        leader = "mapa.shared::cluster.u32 first, %2, 0;" in body
+        assert leader == ("[first]" in body) == ("cta_group::2" in body)
+        place = self._place(slot, env)
+        yield ("load", to, place, barrier, self.bytes[to], "leader" if leader else "each")
+
+    def _wait(self, found, who, env):
+        yield ("wait", self._named(found[1], who), _CURSORS[found[2], found[3]], int(bool(found[4])))
+
+    def _expect(self, found, who, env):
+        yield ("expect", found[1], self._place(found[2], env), evaluate(found[3], self.values))
+
+    def _init(self, found, who, env):
+        yield ("init", found[1], env.get("depth", 1), evaluate(found[3], self.values))
+
+    def _store(self, found, who, env):
+        released = re.search(r"smem\.acc_empty\[(\w+)\]", found[0])
+        assert (", smem.d[warp], turn, map_d, d, ldd," in found[0]) == self.staged
+        env["released"] = released and self._place(released[1], env)
+        yield from self._block(self._function("store"), who, env)
+
+    def _release(self, found, who, env):
+        yield from self._block(self._function("release"), who, env)
+
+    def _arrive(self, found, who, env):
+        yield ("arrive", self._named("acc_empty", who), env["released"], "leader" if found[1] else "self")
+
+    def _stores(self, found, who, env):
+        yield ("stores", evaluate(found[1], self.values))
+
+    def _alloc(self, found, who, env):
+        yield (found[1], evaluate(found[2], self.values))
+
+
+def _always(*word):
+    return lambda kernel, found, who, env: [word]
+
+
+_CALLS = [
+    (r"mbarrier_init\(smem\.(\w+)\[(\w+)\], (\w+)\)", Kernel._init),
+    (r"fence_mbarrier_init\(\)", _always("init", "published")),
+    (r"cluster_sync\(\)", _always("cluster")),
+    (r"__syncthreads\(\)", _always("cta")),
+    (r"__syncwarp\(\)", _always("warp")),
+    (r"mbarrier_wait\(smem\.(\w+)\[([\w.]+)\], ([\w.]+?)( \^ 1)?\)", Kernel._wait),
+    (r"mbarrier_arrive_expect_tx\(smem\.(\w+)\[([\w.]+)\], (\w+)\)", Kernel._expect),
+    (r"(tma_load|tma_load_pair)\(smem\.(\w)\[([\w.]+)\], map_(\w), smem\.(\w+)\[([\w.]+)\], (?:k0|refill), [^;]*\)",
+     Kernel._load),
+    (r"load_k_tile\(smem, ([\w.]+), map_a, map_b, tile, (?:k0|refill)\)", Kernel._load_k_tile),
+    (r"load_k_tile<BLOCK_[MN]>\(smem\.(\w), .*\)", lambda kernel, found, who, env: [("write", found[1])]),
+    (r"multiply\(([^,]+), ([^,]+), ([^,]+), (k0 > 0|false)\)", Kernel._multiply),
+    (r"tcgen05_commit\(smem\.(\w+)\[([\w.]+)\]\)", Kernel._commit),
+    (r"tcgen05_fence_(before|after)\(\)", lambda kernel, found, who, env: [(found[1],)]),
+    (r"tcgen05_(alloc)\(smem\.tmem\[0\], (\w+)\)", Kernel._alloc),
+    (r"tcgen05_(dealloc)\(tmem, (\w+)\)", Kernel._alloc),
+    (r"tcgen05_relinquish\(\)", _always("relinquish")),
+    (r"store\(tmem.*\)", Kernel._store),
+    (r"release\(acc_empty\)", Kernel._release),
+    (r"mbarrier_arrive(_cluster)?\(acc_empty(?:, 0)?\)", Kernel._arrive),
+    (r"tcgen05_load\(v, acc \+ \(first_lane << 16\) \+ c\)", _always("read")),
+    (r"tcgen05_wait_load\(\)", _always("have read")),
+    (r"bulk_wait_read<([^>]+)>\(\)", Kernel._stores),
+    (r"stage\(boxes\[turn\], v\)", _always("write", "d")),
+    (r"fence_proxy_async\(\)", _always("fence")),
+    (r"tma_store\(map_d, boxes\[turn\], box_column, box_row\)", _always("store")),
+    (r"bulk_commit\(\)", _always("commit stores")),
+    (r"(\w+)\.advance\(\)", lambda kernel, found, who, env: [("advance", found[1])]),
+]  # fmt: skip
+
+
+def who_of(role: P.Role) -> Who:
+    """The role of the kernel that a role of the program describes."""
+    rank = role.ctas[0] if role.ctas else 0
+    kind, *number = role.name.split()
+    if role.name == "producer of the peer":
+        return Who("producer", 0, rank)
+    return Who("mma" if kind == "peer" else kind, int(number[0]) if number else 0, rank)
+
+
+def program_words(program: P.Program, role: P.Role, plan) -> list[tuple]:
+    """The words of a protocol program."""
+    threads = len(plan.pipelines) == 1
+    once, unified = plan.k_tiles == 1, len(program.roles) == 1
+
+    def place(at):
+        return at.ring if at else ""
+
+    def meet(op):
+        return ("cluster",) if isinstance(op, P.ClusterBarrier) else ("cta",)
+
+    def initialised():
+        depths = {}
+        for b in program.barriers:
+            depth, _ = depths.get(b.name.split()[0], (0, 0))
+            depths[b.name.split()[0]] = (depth + b.depth, b.count)
+        return [*(("init", name, *told) for name, told in depths.items()), ("init", "published")]
+
+    def words(ops, inside=None):
+        previous = None
+        for op in ops:
+            match op:
+                case P.CtaBarrier() | P.ClusterBarrier():
+                    # What was done to tensor memory is ordered around a barrier that others enter for it.
+                    around = not isinstance(previous, P.Fence)
+                    yield from [("before",), meet(op), ("after",)] if around else [meet(op)]
+                case P.Wait(barrier, at, flip):
+                    yield ("wait", barrier, place(at), flip)
+                    if not flip or barrier.startswith("acc"):  # what follows touches tensor memory
+                        yield from [("after",)] if not (unified and barrier == "acc_full") else []
+                case P.Arrive(expect=0):
+                    assert op.per == "warp" and op.count == 1
+                    yield from [("before",), ("warp",), ("arrive", op.barrier, place(op.at), op.ctas)]
+                case P.Arrive():
+                    yield ("expect", op.barrier, place(op.at), op.expect)
+                case P.AsyncLoad():
+                    assert place(op.at) == place(op.into.at)
+                    yield ("load", op.into.buffer, place(op.at), op.barrier, op.bytes, op.signal)
+                case P.AsyncMma():
+                    assert {r.ctas for r in op.reads} == {op.into.ctas}
+                    yield ("multiply", *(place(r.at) for r in op.reads), op.into.ctas)
+                case P.Commit(barrier, at, ctas):
+                    yield ("commit", barrier, place(at), ctas)
+                case P.WaitStores(n):
+                    yield from [("stores", n), *([("warp",)] if inside == "box" else [])]
+                case P.Read():
+                    yield from [("read",), ("have read",)]
+                case P.Write(ref):
+                    yield ("write", ref.buffer)
+                case P.Fence():
+                    yield from [("fence",), *([("warp",)] if inside == "box" else [])]
+                case P.AsyncStore():
+                    yield ("store",)
+                case P.CommitStores():
+                    yield ("commit stores",)
+                case P.Advance("done"):
+                    yield from [] if once else [("advance", "done")]
+                    yield from [] if threads and not once else [("after",)]
+                case P.Advance(ring):
+                    yield ("advance", ring)
+                case P.TmemAlloc(columns):
+                    yield ("alloc", columns)
+                case P.TmemRelinquish():
+                    yield ("relinquish",)
+                case P.TmemDealloc(columns):
+                    yield ("dealloc", columns)
+                case P.One():
+                    yield from [("one",), *words(op.body), ("end",)]
+                case P.When():
+                    yield ("when", "refill" if "lap ahead" in op.text else op.text)
+                    yield from words(op.body)
+                    yield ("end",)
+                case P.Loop():
+                    single = {"tile": plan.schedule != "persistent", "k": once}.get(op.var, False)
+                    told = ("loop", op.var, op.count) if op.var == "drain" else ("loop", op.var)
+                    yield from words(op.body, op.var) if single else [told, *words(op.body, op.var), ("end",)]
+                    yield from [("after",)] if threads and op.var == "k" and not once else []
+                case _:
+                    raise AssertionError(op)
+            previous = op
+
+    before = [op for op in role.before if not isinstance(op, P.Init)]
+    together = list(words(before))
+    meets = [i for i, w in enumerate(together) if w in (("cta",), ("cluster",))]
+    if len(meets) > 1:  # of a pair: at the first, nobody has touched tensor memory
+        del together[meets[0] + 1], together[meets[0] - 1]
+    free = [op for op in role.after if not isinstance(op, P.CtaBarrier | P.ClusterBarrier)]
+    last = [("before",), *(meet(op) for op in role.after if op not in free)]
+    # Fenced by those only who free it.
+    freed = list(words(free))
+    freed = [(*freed[:1], ("after",), *freed[1:]) if freed[0] == ("one",) else (("after",), *freed)] if freed else []
+    initial = initialised() if any(isinstance(op, P.Init) for op in role.before) else []
+    return [*initial, *together, *words(role.work), *last, *(w for part in freed for w in part)]
