@@ -16,6 +16,7 @@ from kgen.static.k_tile import k_tile
 from kgen.static.model import Estimate, bound, estimate
 from kgen.static.published import COLUMNS, LADDERS, SOURCES
 from kgen.static.rates import B200
+from kgen.static.wrapping import wrapped
 
 SIZES = {"4096³": (4096, 4096, 4096), "8192³": (8192, 8192, 8192), "4096×14336×4096": (4096, 14336, 4096)}
 # Presets with one field changed, where the figures ask for it: (after which step, name, change).
@@ -32,7 +33,7 @@ def page() -> str:
         for size, problem in SIZES.items()
     }
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True)
-    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+    text = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         rates=B200,
         fast=B200.latency_ns[0],
         slow=B200.latency_ns[1],
@@ -47,6 +48,7 @@ def page() -> str:
         span=span,
         rate_of=lambda name, tflops: _l2_rate(at["4096³"][name][0], tflops * 1e12),
     )
+    return wrapped(text)
 
 
 def _l2_rate(e: Estimate, flops: float) -> float:

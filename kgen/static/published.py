@@ -55,7 +55,7 @@ SOURCES = (
 LADDERS = (
     (
         "ThunderKittens, educational ladder (github.com/HazyResearch/ThunderKittens)",
-        "bf16 4096³, protocol not given here",
+        "bf16 4096³, no protocol known to us",
         "TMA 293; warp roles and a ring 731; epilogue overlapped 1050; pair and two consumers 1285; all of it 1540",
     ),
     (
