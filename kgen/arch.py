@@ -2,7 +2,8 @@
 
 Sources: CUDA C++ Programming Guide, "Compute Capabilities" tables (shared memory, registers, threads);
 PTX ISA, setmaxnreg and wgmma/tcgen05 shape tables; peak rates and bandwidth are the vendor's datasheet
-figures for the SXM part, used only for the roofline that `kgen explain` prints.
+figures for the SXM part, used only for the roofline that `kgen explain` prints and for the static performance page;
+that page's rates of one SM, some of them assumptions, are in kgen/static/rates.py.
 """
 
 from __future__ import annotations

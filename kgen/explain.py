@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 
+from kgen.explain_sm100a import Pair, Tmem, pair, tmem
 from kgen.plan.common import GemmPlan
 from kgen.plan.resources import Arriver, Barrier
 
@@ -61,13 +62,17 @@ class RoleLine:
 
 @dataclass(frozen=True)
 class Registers:
-    """Register file of one SM: `used` by all its CTAs, out of `limit`; threads are given multiples of 8."""
+    """Register file of one SM: `used` at most by all its CTAs, out of `limit`; threads are given multiples of 8.
+
+    `accumulators_in` says where the sums live: they are most of a thread's registers, or none of them.
+    """
 
     per_cta: int
     arithmetic: str
     ctas_per_sm: int
     used: int
     limit: int
+    accumulators_in: str
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ class LaunchLine:
 
 @dataclass(frozen=True)
 class Waves:
-    """How the tiles of D fall on the card. A slot is room for one cluster (or lone CTA).
+    """How the tiles of D fall on the card. A slot is room for one cluster of `slot_ctas` CTAs (or a lone one).
 
     `last_wave` is the busy part of the slots in the last wave, `balance` that over all waves, `useful` the
     part of the computed tiles that lies inside D.
@@ -106,6 +111,7 @@ class Waves:
     tiles_m: int
     tiles_n: int
     slots: int
+    slot_ctas: int
     waves: int
     last_wave: float
     balance: float
@@ -137,6 +143,8 @@ class Explanation:
     arch: str
     product: str
     smem: Smem
+    tmem: Tmem | None  # None where accumulators are registers
+    pair: Pair | None  # None where a CTA multiplies alone
     barriers: tuple[BarrierLine, ...]
     roles: tuple[RoleLine, ...]
     registers: Registers
@@ -159,6 +167,8 @@ def explain(plan: GemmPlan) -> Explanation:
         arch=plan.arch.name,
         product=plan.arch.product,
         smem=_smem(plan),
+        tmem=tmem(plan),
+        pair=pair(plan),
         barriers=tuple(_barrier(b) for b in plan.barriers),
         roles=_roles(plan),
         registers=_registers(plan),
@@ -215,7 +225,8 @@ def _registers(plan: GemmPlan) -> Registers:
     given = [(r.threads, -(-r.registers // 8) * 8) for r in roles]
     per_cta = sum(threads * registers for threads, registers in given)
     arithmetic = " + ".join(f"{threads} x {registers}" for threads, registers in given)
-    return Registers(per_cta, arithmetic, residents, per_cta * residents, plan.arch.registers_per_sm)
+    where = "registers" if plan.tmem is None else "tensor memory"
+    return Registers(per_cta, arithmetic, residents, per_cta * residents, plan.arch.registers_per_sm, where)
 
 
 def _waves(plan: GemmPlan) -> Waves:
@@ -233,6 +244,7 @@ def _waves(plan: GemmPlan) -> Waves:
         tiles_m=tiles_m,
         tiles_n=tiles_n,
         slots=slots,
+        slot_ctas=plan.launch.cluster_size,
         waves=waves,
         last_wave=(tiles - (waves - 1) * slots) / slots,
         balance=tiles / (waves * slots),
@@ -265,7 +277,8 @@ def _roofline(plan: GemmPlan, waves: Waves) -> Roofline:
         compute /= arch.sm_count
     block_m, block_n, block_k = plan.cta_tile
     cluster_m, cluster_n = (plan.cluster_tile[0] // block_m, plan.cluster_tile[1] // block_n)
-    # CTAs stacked along M share B, CTAs side by side along N share A: each loads its part of it.
+    # CTAs stacked along M share B (by multicast, or as a pair whose tensor cores read both halves), CTAs side by side
+    # along N share A: each loads its part of it.
     loaded = (block_m / cluster_n + block_n / cluster_m) * block_k * plan.input.bytes
     tile_intensity = 2.0 * block_m * block_n * block_k / loaded
     return Roofline(

@@ -12,7 +12,7 @@ from kgen.explain import Explanation
 def print_explanation(e: Explanation, console: Console) -> None:
     """Every section, each number with where it comes from."""
     console.print(f"[bold]{e.name}[/bold]: {e.kernel} for {e.product} ({e.arch})\n")
-    for section in (_smem, _barriers, _roles, _maps, _launch, _waves, _roofline):
+    for section in (_smem, _tmem, _pair, _barriers, _roles, _maps, _launch, _waves, _roofline):
         section(e, console)
 
 
@@ -36,6 +36,39 @@ def _smem(e: Explanation, console: Console) -> None:
         else ""
     )
     console.print(f"{e.smem.used:,} of {e.smem.limit:,} B used, {e.smem.free:,} B left{more}\n")
+
+
+def _tmem(e: Explanation, console: Console) -> None:
+    if (t := e.tmem) is None:
+        return
+    table = _table("tensor memory per CTA", ">columns", ">wide", "name", "what")
+    for r in t.regions:
+        table.add_row(f"{r.first}-{r.last}", str(r.columns), r.name, r.why)
+    console.print(table)
+    times = f" by each of {t.ctas_per_sm} CTAs" if t.ctas_per_sm > 1 else ""
+    console.print(
+        f"{t.used} columns used, {t.allocated} allocated{times} (by the first warp of {t.allocator}); "
+        f"{t.free} of the SM's {t.limit} free\n"
+    )
+
+
+def _pair(e: Explanation, console: Console) -> None:
+    if (p := e.pair) is None:
+        return
+    spans_of = (">rows of A", ">rows of B", ">rows of D", ">columns of D")
+    table = _table("CTA pair", "CTA", *spans_of, ">bytes per stage", "issues MMAs")
+    for c in p.ctas:
+        spans = [f"{first}-{end - 1}" for first, end in (c.a_rows, c.b_rows, c.d_rows, c.d_columns)]
+        table.add_row(str(c.rank), *spans, f"{c.stage_bytes:,}", "for both" if c.issues else "-")
+    console.print(table)
+    console.print(
+        f"a tile of {p.tile[0]} x {p.tile[1]}; one MMA is {' x '.join(map(str, p.mma))} over both; "
+        f"a stage of both CTAs is {p.stage_bytes:,} B"
+    )
+    for s in p.signals:
+        sources, places = (" and ".join(map(str, ctas)) for ctas in (s.from_ctas, s.in_ctas))
+        console.print(f"{s.barrier}: {s.by}, from CTA {sources} to CTA {places}, for its {s.waiter}")
+    console.print()
 
 
 def _barriers(e: Explanation, console: Console) -> None:
@@ -67,7 +100,8 @@ def _roles(e: Explanation, console: Console) -> None:
     console.print(table)
     r = e.registers
     times = f", x {r.ctas_per_sm} CTAs per SM = {r.used:,}" if r.ctas_per_sm > 1 else ""
-    console.print(f"registers: {r.arithmetic} = {r.per_cta:,}{times} of {r.limit:,}\n")
+    console.print(f"registers: {r.arithmetic} = {r.per_cta:,}{times} of {r.limit:,}")
+    console.print(f"accumulators lie in {r.accumulators_in}\n")
 
 
 def _maps(e: Explanation, console: Console) -> None:
@@ -93,10 +127,11 @@ def _launch(e: Explanation, console: Console) -> None:
 def _waves(e: Explanation, console: Console) -> None:
     w = e.waves
     m, n, k = w.problem
+    slots = f"{w.slots:,} slots" + (f" of {w.slot_ctas} CTAs" if w.slot_ctas > 1 else "")
     console.print("[bold]waves[/bold]")
     console.print(
         f"problem {m:,} x {n:,} x {k:,} in tiles of {w.tile[0]} x {w.tile[1]}: "
-        f"{w.tiles_m:,} x {w.tiles_n:,} = {w.tiles:,} tiles on {w.slots:,} slots = {w.waves:,} waves"
+        f"{w.tiles_m:,} x {w.tiles_n:,} = {w.tiles:,} tiles on {slots} = {w.waves:,} waves"
     )
     console.print(
         f"last wave {w.last_wave:.1%} busy, {w.balance:.1%} over all; "

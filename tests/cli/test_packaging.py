@@ -44,7 +44,10 @@ def test_an_installed_package_scaffolds_without_the_checkout(tmp_path):
     assert made.returncode == 0, made.stderr
     made_files = files_below(tmp_path / "project")
     made_files.pop(".kgen.json")
-    golden = CHECKOUT / "generated" / "sm_90a" / "gemm_step9"
+    golden = CHECKOUT / "generated" / "sm_100a" / "gemm_step9"  # the newest, where no card says otherwise
     assert made_files == {p.name: p.read_bytes() for p in golden.iterdir() if p.is_file()}
+    page = [sys.executable, "-m", "kgen.static"]
+    static = subprocess.run(page, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8")
+    assert static.stdout == (CHECKOUT / "docs" / "performance-sm100a.md").read_text(encoding="utf-8"), static.stderr
     goldens = kgen("render", "--all")
     assert goldens.returncode == 2 and "this kgen is installed" in goldens.stderr

@@ -10,8 +10,8 @@ from kgen.spec.base import parse_spec
 from kgen.spec.edit import set_values
 
 
-def plan_of(step, *changes):
-    return make_plan(parse_spec(set_values(preset("gemm", step).text, list(changes))).spec)
+def plan_of(step, *changes, arch="sm_90a"):
+    return make_plan(parse_spec(set_values(preset("gemm", step, arch).text, list(changes))).spec)
 
 
 @pytest.mark.parametrize("p", presets(), ids=lambda p: p.reference)
@@ -84,14 +84,69 @@ def test_registers_are_summed_in_the_steps_they_are_given_in():
     assert explain(plan_of(7)).registers.arithmetic == "128 x 256 + 32 x 256"  # 255, in steps of 8
 
 
+@pytest.mark.parametrize("p", presets(arch="sm_100a"), ids=lambda p: p.reference)
+def test_the_tensor_memory_map_is_the_plans(kgen, p):
+    plan = make_plan(parse_spec(p.text).spec)
+    shown = json.loads(kgen("explain", p.reference, "--json").out)
+    map_ = shown["tmem"]
+    assert map_["used"] == sum(r["columns"] for r in map_["regions"]) <= map_["allocated"] == plan.tmem.allocated
+    assert map_["limit"] == 512 == map_["free"] + map_["allocated"] * map_["ctas_per_sm"]
+    ends = [r["last"] + 1 for r in map_["regions"]]
+    assert [r["first"] for r in map_["regions"]] == [0, *ends[:-1]], "columns without holes or overlap"
+    assert shown["registers"]["accumulators_in"] == "tensor memory"
+    assert (shown["pair"] is None) == (plan.cta_group == 1)
+
+
+def test_a_pairs_split_by_hand():
+    plan = plan_of(9, arch="sm_100a")
+    pair = explain(plan).pair
+    first, second = pair.ctas
+    # 512 x 256 of D: each CTA holds its own 256 rows of A and 128 of B, 64 deep, 2 bytes an element.
+    assert (pair.tile, pair.mma) == ((512, 256), (256, 256, 16))
+    assert (first.a_rows, second.a_rows) == ((0, 256), (256, 512)) == (first.d_rows, second.d_rows)
+    assert (first.b_rows, second.b_rows) == ((0, 128), (128, 256))
+    assert first.d_columns == second.d_columns == (0, 256)
+    assert (first.issues, second.issues) == (True, False)
+    assert first.stage_bytes == (256 + 128) * 64 * 2
+    assert pair.stage_bytes == 2 * first.stage_bytes == plan.barriers[0].tx_bytes
+    ends = {s.barrier: (s.from_ctas, s.in_ctas, s.waiter) for s in pair.signals}
+    assert ends == {
+        "full": ((0, 1), (0,), "mma"),
+        "empty": ((0,), (0, 1), "producer"),
+        "acc_full": ((0,), (0, 1), "epilogue"),
+        "acc_empty": ((0, 1), (0,), "mma"),
+    }
+    for barrier in plan.barriers:  # who arrives from both CTAs is counted twice
+        assert all((a.ctas == 2) == (barrier.name == "acc_empty") for a in barrier.arrivers)
+
+
+def test_waves_and_roofline_of_a_pair_by_hand():
+    found = explain(plan_of(9, arch="sm_100a"))
+    # 4096 / 512 x 4096 / 256 = 128 tiles on 148 / 2 = 74 pairs: 54 of them busy in the second wave.
+    waves = found.waves
+    assert (waves.tiles, waves.slots, waves.slot_ctas, waves.waves) == (128, 74, 2, 2)
+    assert waves.last_wave == 54 / 74 and found.launch.grid == (148, 1, 1)
+    # A CTA of 256 x 256 loads its own rows of A and half of B's: 384 rows of 64 x 2 bytes per k tile.
+    assert found.roofline.tile_intensity == pytest.approx(2 * 256 * 256 * 64 / (384 * 64 * 2))
+    alone = explain(plan_of(7, arch="sm_100a"))
+    assert alone.pair is None and alone.waves.slot_ctas == 1
+    assert alone.roofline.tile_intensity == pytest.approx(64)
+
+
+def test_hopper_has_neither_tensor_memory_nor_pairs():
+    found = explain(plan_of(9))
+    assert found.tmem is None and found.pair is None and found.registers.accumulators_in == "registers"
+
+
 def test_explain_prints_every_section_for_a_person(kgen, project):
     out = kgen("explain", project).out
     for words in (
         "shared memory per CTA", "of 232,448 B used", "empty[", "first parity",
-        "of 65,536", "tensor maps", "A[m, k]", "clusters of", "waves", "last wave", "roofline", "ceiling",
+        "of 65,536", "accumulators lie in tensor memory", "tensor memory per CTA", "CTA pair",
+        "tensor maps", "A[m, k]", "clusters of", "waves", "last wave", "roofline", "ceiling",
     ):  # fmt: skip
         assert words in out, words
-    assert "no mbarriers" in kgen("explain", "1").out
+    assert "no mbarriers" in kgen("explain", "sm_90a/gemm/1").out
 
 
 def test_diff_shows_the_lesson_of_a_step(kgen):
@@ -103,7 +158,7 @@ def test_diff_shows_the_lesson_of_a_step(kgen):
 
 
 def test_diff_takes_presets_projects_and_files(kgen, project):
-    whole = kgen("diff", "sm_90a/gemm/8", "gemm:9").out
+    whole = kgen("diff", "sm_100a/gemm/8", "gemm:9").out
     assert kgen("diff", "8", "9").out == whole
     assert "the kernels are the same" in kgen("diff", "9", project).out
     assert "the specs choose the same" in kgen("diff", project / "spec.yaml", "9").out
@@ -140,7 +195,7 @@ def test_doctor_answers_scripts_and_people(kgen):
 
 def test_vendor_copies_two_files_and_says_how_to_build_them(kgen, project, tmp_path):
     result = kgen("vendor", project, "--to", "their/src")
-    assert result.code == 0 and "nvcc -std=c++17 -O3 -gencode arch=compute_90a,code=sm_90a" in result.out
+    assert result.code == 0 and "nvcc -std=c++17 -O3 -gencode arch=compute_100a,code=sm_100a" in result.out
     there = tmp_path / "their" / "src"
     assert {p.name for p in there.iterdir()} == {"gemm_step9.cu", "gemm_step9.h"}
     assert all(p.read_bytes() == (project / p.name).read_bytes() for p in there.iterdir())

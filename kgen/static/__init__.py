@@ -1,0 +1,1 @@
+"""What a plan says about speed before anything has run: floors and ceilings by arithmetic, no measurement."""
