@@ -29,19 +29,19 @@ def check(
     """
     from kgen.commands.sources import source
     from kgen.protocol import check_plan
-    from kgen.protocol.facts import FACTS, broken_facts
+    from kgen.protocol.facts import broken_facts, facts_of
     from kgen.protocol.report import report, to_json
 
     plan = source(target).plan
     broken, outcome = broken_facts(plan), check_plan(plan)
     if as_json:
-        say_json(to_json(outcome) | {"facts": list(FACTS), "broken_facts": [str(b) for b in broken]})
+        say_json(to_json(outcome) | {"facts": list(facts_of(plan)), "broken_facts": [str(b) for b in broken]})
     else:
         say(report(outcome))
         for b in broken:
             say(f"{plan.name}: {b}")
         if not broken:
-            say(f"hold: {', '.join(FACTS)}")
+            say(f"hold: {', '.join(facts_of(plan))}")
         if outcome.why and outcome.k_tiles and outcome.k_tiles[0] > 0:
             say(f"not asked: 0 k tiles, because {outcome.why}")
     if svg and outcome.violation:

@@ -23,19 +23,6 @@ REGISTER_FILE, SMEM_PER_SM, SMEM_PER_CTA, SMEM_RESERVED = 65_536, 233_472, 232_4
 TILES = ("a", "b", "d")  # regions that TMA and wgmma address in swizzled rows
 
 
-def broken_facts(plan: GemmPlan) -> list[Broken]:
-    """Every fact that fails, in order; empty for a plan that may run."""
-    if plan.tmem:
-        own = (facts_sm100a.registers, facts_sm100a.tensor_memory, facts_sm100a.counts, facts_sm100a.instruction)
-    else:
-        own = (_registers, _bytes, _shapes)
-    return [b for check in (*own, _shared_memory, _tensor_maps, _descriptors, _launch) for b in check(plan)]
-
-
-FACTS = ("registers", "bytes", "wgmma shape", "shared memory", "tensor maps", "descriptors", "launch",
-         "tensor memory", "tcgen05 shape")  # fmt: skip
-
-
 def _registers(plan: GemmPlan) -> Iterator[Broken]:
     yield from register_split(plan)
     accumulators = plan.mma_shape[1] // 2 * constant(plan, "M_BLOCKS", 1)
@@ -144,3 +131,26 @@ def _launch(plan: GemmPlan) -> Iterator[Broken]:
         yield Broken("launch", f"clusters of {cluster}; at most 8 are portable")
     if plan.ctas is not None and plan.ctas % cluster:
         yield Broken("launch", f"{plan.ctas} CTAs are no whole clusters of {cluster}")
+
+
+_COMMON = {
+    "shared memory": _shared_memory, "tensor maps": _tensor_maps, "descriptors": _descriptors, "launch": _launch,
+}  # fmt: skip
+_BY_ARCH = {
+    "sm_90a": {"registers": _registers, "bytes": _bytes, "wgmma shape": _shapes, **_COMMON},
+    "sm_100a": {
+        "registers": facts_sm100a.registers, "bytes": facts_sm100a.counts, "tcgen05 shape": facts_sm100a.instruction,
+        "tensor memory": facts_sm100a.tensor_memory, **_COMMON,
+    },
+}  # fmt: skip
+FACTS = tuple(dict.fromkeys(fact for checks in _BY_ARCH.values() for fact in checks))
+
+
+def facts_of(plan: GemmPlan) -> tuple[str, ...]:
+    """The names of the facts that are checked of this plan."""
+    return tuple(_BY_ARCH[plan.arch.name])
+
+
+def broken_facts(plan: GemmPlan) -> list[Broken]:
+    """Every fact that fails, in order; empty for a plan that may run."""
+    return [b for check in _BY_ARCH[plan.arch.name].values() for b in check(plan)]

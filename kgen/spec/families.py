@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from kgen.spec.gemm import sm90a, sm100a
 from kgen.spec.rules import RuleSet
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A family on one architecture."""
+    """A family on one architecture. Its module, with the model `Spec` and the rules `RULES`, is imported when asked
+    for: `kgen new` reads one of them, and pydantic takes its time over each."""
 
     kernel: str
     arch: str
-    model: type[BaseModel]
-    rules: RuleSet
+    module: str
+
+    @property
+    def model(self) -> type[BaseModel]:
+        return importlib.import_module(self.module).Spec
+
+    @property
+    def rules(self) -> RuleSet:
+        return importlib.import_module(self.module).RULES
 
 
 @dataclass(frozen=True)
@@ -34,13 +42,13 @@ class Family:
         return list(self.variants.values())[-1]
 
 
-def _family(name: str, summary: str, **by_arch) -> Family:
-    variants = {arch: Variant(name, arch, module.Spec, module.RULES) for arch, module in by_arch.items()}
+def _family(name: str, summary: str, *archs: str) -> Family:
+    variants = {a: Variant(name, a, f"kgen.spec.{name}.{a.replace('_', '')}") for a in archs}
     return Family(name, summary, variants)
 
 
 FAMILIES = {
-    "gemm": _family("gemm", "D[m,n] = sum over k of A[m,k] * B[n,k]", sm_90a=sm90a, sm_100a=sm100a),
+    "gemm": _family("gemm", "D[m,n] = sum over k of A[m,k] * B[n,k]", "sm_90a", "sm_100a"),
 }
 
 

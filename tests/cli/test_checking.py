@@ -18,11 +18,11 @@ def broken(monkeypatch):
     monkeypatch.setattr("kgen.protocol.program_of", wrong)
 
 
-@pytest.mark.parametrize("target", ["9", "gemm:5", "sm_90a/gemm/1"])
+@pytest.mark.parametrize("target", ["9", "gemm:6", "sm_90a/gemm/1", "sm_100a/gemm/8"])
 def test_presets_are_proven(kgen, target):
     done = kgen("check", target)
     assert done.code == 0
-    assert ": proven: " in done.out and "hold: registers, shared memory" in done.out
+    assert ": proven: " in done.out and "hold: registers, bytes, " in done.out
     assert "the launcher refuses k < 1" in done.out
 
 
@@ -34,17 +34,17 @@ def test_a_project_and_its_spec_say_the_same(kgen, project):
 
 
 def test_a_violation_is_shown_and_drawn(kgen, broken, tmp_path):
-    done = kgen("check", "9", "--svg", tmp_path / "why.svg")
+    done = kgen("check", "sm_90a/gemm/9", "--svg", tmp_path / "why.svg")
     assert done.code == 1
     assert "deadlock" in done.out and "expects 17 arrivals (consumer: 8 warps of 2 CTAs)" in done.out
     assert "CTA 0 producer" in done.out and "change: " in done.out
     assert (tmp_path / "why.svg").read_text().startswith("<svg")
-    data = json.loads(kgen("check", "9", "--json").out)
+    data = json.loads(kgen("check", "sm_90a/gemm/9", "--json").out)
     assert data["violation"]["kind"] == "deadlock"
 
 
 def test_nothing_is_drawn_of_a_proof(kgen, tmp_path):
-    assert kgen("check", "9", "--svg", tmp_path / "why.svg").code == 0
+    assert kgen("check", "sm_90a/gemm/9", "--svg", tmp_path / "why.svg").code == 0
     assert not (tmp_path / "why.svg").exists()
 
 
@@ -82,7 +82,7 @@ def test_build_goes_on_unchecked(kgen, project, broken, monkeypatch):
 
 
 def test_an_unwritable_drawing_is_the_users_mistake(kgen, broken, tmp_path):
-    assert kgen("check", "9", "--svg", tmp_path / "no" / "why.svg").code == 2
+    assert kgen("check", "sm_90a/gemm/9", "--svg", tmp_path / "no" / "why.svg").code == 2
 
 
 def test_a_certificate_follows_the_spec(kgen, project):

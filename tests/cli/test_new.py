@@ -17,9 +17,9 @@ CHECKOUT = spec_root().parent
 def test_new_writes_the_golden_project(kgen, tmp_path):
     result = kgen("new", "gemm", "--step", 9)
     assert result.code == 0
-    assert "sm_90a (no card here; this is the newest architecture with the preset)" in result.out
+    assert "sm_100a (no card here; this is the newest architecture with the preset)" in result.out
     made = {p.name: p.read_bytes() for p in (tmp_path / "gemm_step9").iterdir() if p.name != ".kgen.json"}
-    golden = CHECKOUT / "generated" / "sm_90a" / "gemm_step9"
+    golden = CHECKOUT / "generated" / "sm_100a" / "gemm_step9"
     assert made == {p.name: p.read_bytes() for p in golden.iterdir() if p.is_file()}
 
 
@@ -63,9 +63,9 @@ def test_new_keeps_out_of_foreign_directories(kgen, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["gemm", "--step", 12], "error: gemm has no step 12; there is: gemm 1 to 9 on sm_90a"),
-        (["gemm", "--step", 0], "error: gemm has no step 0; there is: gemm 1 to 9 on sm_90a"),
-        (["gemm", "--step", 3, "--arch", "sm_70"], "error: unknown architecture 'sm_70'; there is: sm_90a"),
+        (["gemm", "--step", 12], "error: gemm has no step 12; there is: gemm 1 to 9 on sm_90a; gemm 1 to 9 on sm_100a"),
+        (["gemm", "--step", 0], "error: gemm has no step 0; there is: gemm 1 to 9 on sm_90a; gemm 1 to 9 on sm_100a"),
+        (["gemm", "--step", 3, "--arch", "sm_70"], "error: unknown architecture 'sm_70'; there is: sm_90a, sm_100a"),
         (["conv", "--step", 3], "error: unknown kernel family 'conv'; there is: gemm"),
         (["gemm"], "error: say what to scaffold, as in `kgen new gemm --step 9`; `kgen list` shows"),
         (
@@ -89,8 +89,8 @@ def test_what_cannot_be_is_refused_and_nothing_written(kgen, tmp_path, arguments
     ("card", "reason"),
     [
         (Card("H200", (9, 0), 132, 1, 1, "13.0"), "sm_90a (the card here is H200)"),
-        (Card("A100", (8, 0), 108, 1, 1, "13.0"), "sm_90a (the card here, A100, runs none of sm_90a;"),
-        (None, "sm_90a (no card here; "),
+        (Card("A100", (8, 0), 108, 1, 1, "13.0"), "sm_100a (the card here, A100, runs none of sm_90a, sm_100a;"),
+        (None, "sm_100a (no card here; "),
     ],
 )
 def test_the_card_decides_and_the_reason_is_said(kgen, monkeypatch, card, reason):

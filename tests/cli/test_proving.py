@@ -42,6 +42,13 @@ RUNS = {
 
 
 @pytest.fixture
+def project(kgen, tmp_path):
+    """Step 9 for the card that these tests pretend to have."""
+    assert kgen("new", "gemm", "--step", 9, "--arch", "sm_90a").code == 0
+    return tmp_path / "gemm_step9"
+
+
+@pytest.fixture
 def built(monkeypatch, tmp_path):
     """A compiler that succeeds at once, and a card."""
     report = BuildReport(tmp_path / "build" / "libx.so", 2.5, 300.0, (KernelUsage("gemm", registers=168),))
@@ -155,7 +162,7 @@ def test_bench_hands_over_projects_shapes_and_types(kgen, project, built, monkey
     monkeypatch.setattr("kgen.bench.table.print_report", lambda report, console: print("table"))
     monkeypatch.setattr("kgen.runtime.GemmLibrary", lambda path, name: f"library of {name}")
     monkeypatch.setattr("kgen.plot.write_ladder", lambda shape, path: path.write_text(shape))
-    assert kgen("new", "gemm", "--step", 8).code == 0
+    assert kgen("new", "gemm", "--step", 8, "--arch", "sm_90a").code == 0
     both = [tmp_path / "gemm_step8", project]
     result = kgen("bench", *both, "--shape", "1,2,3", "--shape", "64", "--json", "r.json", "--plot", "p.svg")
     assert result.code == 1 and "table" in result.out, "the report's exit code is the command's"
@@ -165,5 +172,5 @@ def test_bench_hands_over_projects_shapes_and_types(kgen, project, built, monkey
     kgen("bench", project)
     assert calls[1][1] == [(4096, 4096, 4096)], "without shapes, the problem of the spec"
     assert kgen("bench", project, "--shape", "1,2").code == 2
-    assert kgen("new", "gemm", "--step", 8, "--set", "dtype.output=fp32", "-o", "f").code == 0
+    assert kgen("new", "gemm", "--step", 8, "--arch", "sm_90a", "--set", "dtype.output=fp32", "-o", "f").code == 0
     assert kgen("bench", project, "f").code == 2, "unlike types are not compared"

@@ -58,7 +58,7 @@ class Schedule(Part):
 class PipelineSpec(Part):
     """The rings between roles."""
 
-    stages: int = Field(4, ge=1, le=16, description="k tiles in flight; each holds one tile of A and one of B")
+    stages: int = Field(4, ge=1, le=32, description="k tiles in flight; each holds one tile of A and one of B")
     accumulators: Literal[1, 2] = Field(
         1, description="accumulators per consumer in tensor memory: with 2, one is stored while the other is filled"
     )
