@@ -21,10 +21,10 @@ from kgen.render import render_project  # noqa: E402
 
 def main() -> None:
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / ".exp" / "random_specs"
+    for old in root.glob("drawn_*"):
+        shutil.rmtree(old)
     for drawn in drawn_specs():
         directory = root / drawn.name
-        if directory.is_dir():
-            shutil.rmtree(directory)
         directory.mkdir(parents=True)
         files = render_project(drawn.plan, drawn.text, certify(drawn.plan))
         shapes = odd_shapes(drawn.plan)

@@ -54,8 +54,9 @@ def choices(data: dict) -> frozenset[tuple]:
     return frozenset(said.items())
 
 
-def pairs(chosen: frozenset[tuple]) -> set[tuple]:
-    return set(combinations(sorted(chosen, key=str), 2))
+def pairs(chosen: frozenset[tuple]) -> tuple[tuple, ...]:
+    """In a fixed order, so that sums over them are the same everywhere."""
+    return tuple(combinations(sorted(chosen, key=str), 2))
 
 
 @cache
@@ -76,7 +77,8 @@ def drawn_pool() -> tuple[DrawnSpec, ...]:
 
 @cache
 def drawn_specs() -> tuple[DrawnSpec, ...]:
-    """`COUNT` specs of the pool, the widest first. A pair that was seen counts ever less, so that ties do not favour one corner."""
+    """`COUNT` specs of the pool, the widest first. A pair that was seen counts ever less, so that ties do not
+    favour one corner."""
     worth = [0.1**times for times in range(COUNT + 1)]
     left, seen, chosen = {s: pairs(s.choices) for s in drawn_pool()}, Counter(), []
     while len(chosen) < COUNT:
