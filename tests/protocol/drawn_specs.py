@@ -6,6 +6,7 @@ nearly every pair that is legal at all.
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from dataclasses import dataclass
@@ -67,10 +68,10 @@ def drawn_pool() -> tuple[DrawnSpec, ...]:
     while len(pool) < POOL:
         data = spec_data(lambda *c: rng.choice(c), rng.randint)
         name = f"drawn_{len(pool):03d}"
-        text = yaml.safe_dump(data | {"name": name}, sort_keys=False)
-        key = yaml.safe_dump(data)
+        key = json.dumps(data, sort_keys=True)
         plan = None if key in pool else plan_or_none(data | {"name": name})
         if plan is not None:
+            text = yaml.safe_dump(data | {"name": name}, sort_keys=False)
             pool[key] = DrawnSpec(name, text, plan, choices(data))
     return tuple(pool.values())
 
