@@ -195,16 +195,16 @@ MUTANTS = [
            (("if (leader) bulk_wait_read<STAGING - 1>();", ""),), "d"),
     Mutant("store wait dropped", 4, everywhere(is_a(WaitStores, pending=0), nothing),
            (("if (threadIdx.x % 32 == 0) bulk_wait_read<0>();", ""),), "d", says="bulk-source-at-exit"),
+    Mutant("__syncthreads dropped", 4, everywhere(is_a(CtaBarrier), nothing),
+           (("  __syncthreads();\n\n  RingCursor", "  RingCursor"),
+            ("__syncthreads();  // every warp has read", "// every warp has read")), "full"),
     Mutant("__syncthreads dropped", 4, everywhere(
         lambda op: isinstance(op, Loop) and op.var == "k",
         lambda op: [replace(op, body=tuple(o for o in op.body if o != CtaBarrier()))]),
            (("__syncthreads();  // every warp has read", "// every warp has read"),), "a",
            survives="PTX promises a warp's wait only its own part of a wgmma, and the check takes it at its word: "
-                    "another warp may still have to read. The emulator, as the card, runs the four parts together, so "
-                    "that the loading warp's wait tells it of all."),
-    Mutant("__syncthreads dropped", 4, everywhere(is_a(CtaBarrier), nothing),
-           (("  __syncthreads();\n\n  RingCursor", "  RingCursor"),
-            ("__syncthreads();  // every warp has read", "// every warp has read")), "full"),
+                    "another warp may still have to read. The emulator runs the four parts together, once all warps "
+                    "have committed, so that the loading warp's wait tells it of all."),
     Mutant("__syncthreads in a role", 7,
            lambda p: edit(p, "producer", p.roles[1].work[0], lambda op: [CtaBarrier(), op]),
            (("elect_one()) {", "elect_one()) {\n__syncthreads();"),), "", says="deadlock"),

@@ -38,7 +38,7 @@ def parameters():
         seen.add(m.kind)
 
 
-@pytest.mark.parametrize("mutant", parameters())
+@pytest.mark.parametrize("mutant", list(parameters()))
 def test_check_and_emulator_name_the_same_place(mutant, tmp_path):
     text = preset("gemm", mutant.step, "sm_90a").text
     plan = make_plan(parse_spec(text).spec)
@@ -46,6 +46,8 @@ def test_check_and_emulator_name_the_same_place(mutant, tmp_path):
     told = report(outcome)
     assert not outcome.proven
     assert not mutant.place or re.search(rf"\b{mutant.place}\[\d", told), told
+    if mutant.place in {b.name for b in plan.barriers}:  # in words, not only among the steps of the trace
+        assert f"{mutant.place}[" in outcome.violation.what + outcome.violation.arithmetic, told
     case = failure(mutant, plan, text, tmp_path)
     if mutant.survives:
         assert case is None, f"it does not survive any more: {case.note}"
