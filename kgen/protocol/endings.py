@@ -5,7 +5,9 @@ from __future__ import annotations
 from kgen.protocol.agents_state import AgentState
 from kgen.protocol.events import BYTES, DEADLOCK, EXITED, IN_FLIGHT, NAMED
 from kgen.protocol.program import NamedBarrier, Wait
-from kgen.protocol.words import cta_of, plural, trips_text
+from kgen.protocol.words import barrier_name, cta_of, place_name, plural, trips_text
+
+_PLACED = {"load": "into", "store": "of"}  # ends of asynchronous work that tell their place
 
 
 def stuck(run) -> None:
@@ -58,10 +60,10 @@ def exits(run) -> None:
         for c in range(run.program.cluster)
     ]
     before = run.history.before
-    for event, cta, state in run.remote:
-        if not before(event, gone[cta]):
-            run.fail(EXITED, f"{cta_of(cta)} may exit before {state.where} signals it",
-                     "end with a cluster barrier of all CTAs", gone[cta])  # fmt: skip
+    for event, key, state in run.remote:
+        if not before(event, gone[key[0]]):
+            run.fail(EXITED, f"{cta_of(key[0])} may exit before {state.where} signals its {barrier_name(key)}",
+                     "end with a cluster barrier of all CTAs", gone[key[0]], key=key)  # fmt: skip
     last_commit = {}
     for event, cta, (what, state, detail) in run.ends:
         if what == "commit" and before(event, gone[cta]):
@@ -73,7 +75,8 @@ def exits(run) -> None:
         if what == "commit" and detail < last_commit.get(state, 0):
             continue
         remote = cta != state.agent.cta
-        run.fail(EXITED if remote else IN_FLIGHT, f"{cta_of(cta)} may exit while a {what} that {state.where} "
+        place = f" {_PLACED[what]} {place_name(detail)}" if what in _PLACED else ""
+        run.fail(EXITED if remote else IN_FLIGHT, f"{cta_of(cta)} may exit while a {what}{place} that {state.where} "
                  "started is in flight", "wait for it before the role ends", gone[cta])  # fmt: skip
     run.tensor.all_freed(run, gone)
 

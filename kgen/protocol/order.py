@@ -107,7 +107,7 @@ class _Execution:
         self.memory = memory.Memory(program, self.history)
         self.tensor = TensorMemory(program, self.history, self.memory)
         self.later: deque = deque()  # asynchronous completions, oldest first
-        self.remote: list[tuple[int, int, object]] = []  # (event, target CTA, step): signals to another CTA
+        self.remote: list[tuple[int, tuple, object]] = []  # (event, barrier, agent): signals to another CTA
         self.ends: list[tuple[int, int, object]] = []  # (event, CTA concerned, step): ends of asynchronous work
         self.trips = trips
         warps = [sum(s.agent.warps for s in self.agents if s.agent.cta == c) for c in range(program.cluster)]
@@ -216,7 +216,7 @@ class _Execution:
         for key in step.keys:
             b = self._mbarrier(state, key, event)
             if key[0] != state.agent.cta:
-                self.remote.append((event, key[0], state))
+                self.remote.append((event, key, state))
             b.contribute(self, event, state, arrivals=arrivals, expect=expects)
         return True
 
@@ -233,7 +233,7 @@ class _Execution:
                 done = self.history.add((event, joined), None, ("commit", key, state))
                 b = self._mbarrier(state, key, event)
                 if key[0] != state.agent.cta:
-                    self.remote.append((done, key[0], state))
+                    self.remote.append((done, key, state))
                 else:
                     self.ends.append((done, key[0], ("commit", state, number)))
                 b.contribute(self, done, state, arrivals=step.number, by="commit")

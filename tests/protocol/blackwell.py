@@ -2,11 +2,15 @@
 
 `gemm` is the warp-specialised kernel with a producer, a multiplier, an accumulator ring in tensor memory and an
 epilogue warpgroup; with `pairs` two CTAs multiply together (cta_group::2: the even one issues, loads signal its
-barrier, commits go to both). `clc` adds a scheduler that asks for tiles. `attention` has two products and key blocks
-that may be none.
+barrier, commits go to both). `clc` adds a scheduler that asks for tiles: one of the cluster, whose answer comes to
+every CTA by multicast, 16 bytes on each one's own barrier. How many tiles it is granted is the loops' trip count
+`tiles`, so that "one tile" is a first request that fails. `answers` is that alone. `attention` has two products and key
+blocks that may be none, of a tile or of all.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from kgen.protocol.program import (
     Advance,
@@ -53,12 +57,10 @@ def gemm(pairs: int = 0, stages: int = 3, slots: int = 2, clc: bool = False, war
     members = 2 if pairs else 1
     meet = ClusterBarrier() if pairs else CtaBarrier()
     evens = tuple(range(0, cluster, 2)) if pairs else None
-    next_tile = (
-        (Wait("clc_full", CLC), ClcQuery(Ref("response", CLC, tag=("tile",))), Arrive("clc_empty", CLC, per="warp"),
-         Advance("clc"))
-        if clc
-        else ()
-    )  # fmt: skip
+    answer = (Wait("clc_full", CLC), ClcQuery(Ref("response", CLC, tag=("tile",))))
+    everybody = "all" if pairs else "self"
+    first = 0b1 if pairs else "self"  # the CTA that asks
+    next_tile = (*answer, Arrive("clc_empty", CLC, first, per="warp"), Advance("clc")) if clc else ()
     operands = (Ref("a", RING, ctas=whole), Ref("b", RING, ctas=whole))
     acc = Ref("tmem_acc", ACC, tag=("tile",), ctas=whole)
     mine = Ref("tmem_acc", ACC, tag=("tile",))
@@ -88,11 +90,12 @@ def gemm(pairs: int = 0, stages: int = 3, slots: int = 2, clc: bool = False, war
     )
     scheduler = tile(
         Wait("clc_empty", CLC, 1),
-        Arrive("clc_full", CLC, expect=16),
-        ClcRequest(Ref("response", CLC, tag=("tile",)), "clc_full", CLC),
+        Arrive("clc_full", CLC, everybody, expect=16),
+        ClcRequest(Ref("response", CLC, tag=("tile",), ctas=everybody), "clc_full", CLC),
+        *answer,  # that is how it knows when to stop; its own next request comes after its own read
         Advance("clc"),
     )
-    consumers = warps + 1 + 1
+    readers = (warps + 1) * cluster + max(pairs, 1)  # epilogues and producers of all CTAs, and the multipliers
     roles = [
         Role("producer", 1, (producer, *tail), (Init(), meet, meet), (meet,)),
         Role("multiplier", 1, (multiplier,), (TmemAlloc(512), TmemRelinquish(), meet, meet), (meet, TmemDealloc(512)),
@@ -104,7 +107,7 @@ def gemm(pairs: int = 0, stages: int = 3, slots: int = 2, clc: bool = False, war
         roles.append(Role("peer", 1, (), (TmemAlloc(512), TmemRelinquish(), meet, meet), (meet, TmemDealloc(512)),
                           ctas=odds))  # fmt: skip
     if clc:
-        roles.append(Role("scheduler", 1, (scheduler,), (meet, meet), (meet,)))
+        roles.append(Role("scheduler", 1, (scheduler,), (meet, meet), (meet,), ctas=(0,)))
     return Program(
         name="tcgen05_pair" if pairs else "tcgen05",
         cluster=cluster,
@@ -114,7 +117,8 @@ def gemm(pairs: int = 0, stages: int = 3, slots: int = 2, clc: bool = False, war
             BarrierArray("empty", stages, 1, "a commit"),
             BarrierArray("acc_full", slots, 1, "a commit"),
             BarrierArray("acc_empty", slots, warps * members, "epilogue warps"),
-            *([BarrierArray("clc_full", 2, 1), BarrierArray("clc_empty", 2, consumers)] if clc else []),
+            *([BarrierArray("clc_full", 2, 1, "the scheduler"),
+               BarrierArray("clc_empty", 2, readers, "who reads answers")] if clc else []),
         ),
         buffers=(Buffer("a", stages), Buffer("b", stages), Buffer("tmem_acc", slots, space="tmem"),
                  *([Buffer("response", 2)] if clc else [])),
@@ -124,25 +128,61 @@ def gemm(pairs: int = 0, stages: int = 3, slots: int = 2, clc: bool = False, war
     )  # fmt: skip
 
 
-def attention(guarded: bool = True, stages: int = 2, warps: int = 4) -> Program:
-    """Key blocks of a query block: S = Q K, softmax writes P, O += P V. There may be no key block at all; `guarded`
-    roles then leave out what waits for one."""
+def answers(cluster: int = 2) -> Program:
+    """Only the launch control of a cluster, small enough to search: CTA 0 asks, a worker in each CTA reads."""
+    response = Ref("response", CLC, tag=("tile",))
+    answer = (Wait("clc_full", CLC), ClcQuery(response))
+    scheduler = tile(
+        Wait("clc_empty", CLC, 1), Arrive("clc_full", CLC, "all", expect=16),
+        ClcRequest(replace(response, ctas="all"), "clc_full", CLC), *answer, Advance("clc"),
+    )  # fmt: skip
+    worker = tile(*answer, Arrive("clc_empty", CLC, 0b1, per="warp"), Advance("clc"))
+    return Program(
+        name="answers",
+        cluster=cluster,
+        roles=(
+            Role("scheduler", 1, (scheduler,), (ClusterBarrier(),), (ClusterBarrier(),), ctas=(0,)),
+            Role("worker", 1, (worker,), (Init(), ClusterBarrier()), (ClusterBarrier(),)),
+        ),
+        barriers=(BarrierArray("clc_full", 2, 1), BarrierArray("clc_empty", 2, cluster)),
+        buffers=(Buffer("response", 2),),
+        rings=(Ring("clc", 2),),
+    )
+
+
+def every_block(e) -> int:
+    return e["k_tiles"]
+
+
+def second_rows_masked(e) -> int:
+    """Every second query block is masked entirely: it has no key block, its neighbours have all."""
+    return 0 if e["tile"] % 2 else e["k_tiles"]
+
+
+def causal(e) -> int:
+    """Query block i sees i key blocks: none at first."""
+    return min(e["tile"], e["k_tiles"])
+
+
+def attention(guarded: bool = True, stages: int = 2, warps: int = 4, blocks=every_block) -> Program:
+    """Key blocks of a query block: S = Q K, softmax writes P, O += P V. There may be no key block at all, or none for
+    some query blocks (`blocks`); `guarded` roles then leave out what waits for one."""
     kv, s = At("ring"), At("s")
     score, prob, out = Ref("tmem_s", s), Ref("tmem_p", s), Ref("tmem_o", tag=("tile",))
-    some = lambda *ops: When("there is a key block", lambda e: e["k_tiles"] > 0, ops) if guarded else ops  # noqa: E731
+    some = lambda *ops: When("there is a key block", lambda e: blocks(e) > 0, ops) if guarded else ops  # noqa: E731
 
     def body(*parts):
         return tuple(op for p in parts for op in (p if isinstance(p, tuple) else (p,)))
 
     producer = tile(
-        Loop("k", "k_tiles", (
+        Loop("k", blocks, (
             Wait("empty", kv, 1), Arrive("full", kv, expect=2 * B_BYTES), AsyncLoad(Ref("k", kv), B_BYTES, "full", kv),
             AsyncLoad(Ref("v", kv), B_BYTES, "full", kv), Advance("ring"),
         )),
     )  # fmt: skip
     multiplier = tile(
         *body(some(Wait("o_empty", At("o"), 1))),
-        Loop("k", "k_tiles", (
+        Loop("k", blocks, (
             Wait("full", kv),
             AsyncMma((Ref("k", kv),), score, "tcgen05", fresh="always"),
             Commit("s_full", s),
@@ -154,7 +194,7 @@ def attention(guarded: bool = True, stages: int = 2, warps: int = 4) -> Program:
         *body(some(Commit("o_full", At("o")), Advance("o"))),
     )  # fmt: skip
     softmax = tile(
-        Loop("k", "k_tiles", (
+        Loop("k", blocks, (
             Wait("s_full", s), NamedBarrier(1, 32 * warps), Read(score), Write(Ref("tmem_p", s, "warp")),
             Arrive("p_full", s, per="warp"), Advance("s"),
         )),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import yaml
+import json
+from collections.abc import Callable
+
 from hypothesis import strategies as st
 
 from kgen.errors import PlanError, SpecError
@@ -13,15 +15,14 @@ from kgen.spec.base import parse_spec
 def plan_or_none(data: dict):
     """The plan of spec data, or None where it is refused."""
     try:
-        return make_plan(parse_spec(yaml.safe_dump(data, sort_keys=False), "f.yaml").spec)
+        return make_plan(parse_spec(json.dumps(data), "f.yaml").spec)  # JSON is YAML, and sooner written
     except (SpecError, PlanError):
         return None
 
 
-@st.composite
-def specs(draw):
-    """Spec data, nearly always legal: the fields that exclude each other are drawn together."""
-    pick = lambda *choices: draw(st.sampled_from(choices))  # noqa: E731
+def spec_data(pick: Callable, between: Callable[[int, int], int]) -> dict:
+    """Spec data, nearly always legal: the fields that exclude each other are drawn together. `pick` chooses one of its
+    arguments, `between` a number from one to another."""
     output = pick("bf16", "fp16", "fp32")
     data = {"kernel": "gemm", "arch": "sm_90a", "name": "x", "dtype": {"input": pick("bf16", "fp16"), "output": output}}
     specialized = pick(True, True, True, False)
@@ -41,18 +42,24 @@ def specs(draw):
         if kind != "single":
             cluster = pick(1, 2, 2, 4)
             multicast = pick("a", "b") if cluster > 1 else "none"
-        data["pipeline"] = {"stages": draw(st.integers(2, 12)) if pick(True, True, False) else draw(st.integers(2, 24))}
+        data["pipeline"] = {"stages": between(2, 12) if pick(True, True, False) else between(2, 24)}
         data["load"] = "tma"
     else:
         load = pick("tma", "tma", "threads")
         data |= {"warps": {"roles": "unified", "consumers": 1}, "load": load}
-        data["pipeline"] = {"stages": draw(st.integers(1, 12)) if load == "tma" else 1}
+        data["pipeline"] = {"stages": between(1, 12) if load == "tma" else 1}
         if load == "threads" and kind == "single":
             data["k_loop"] = pick("once", "loop")
     data |= {
         "tile": tile,
         "schedule": {"kind": kind, "ctas_per_sm": pick(1, 1, 2)},
         "cluster": {"size": cluster, "multicast": multicast},
-        "epilogue": {"store": store, "staging": draw(st.integers(1, 8))},
+        "epilogue": {"store": store, "staging": between(1, 8)},
     }
     return data
+
+
+@st.composite
+def specs(draw):
+    """`spec_data` as a strategy."""
+    return spec_data(lambda *choices: draw(st.sampled_from(choices)), lambda low, high: draw(st.integers(low, high)))

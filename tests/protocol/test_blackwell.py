@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from blackwell import attention, gemm
+from blackwell import attention, causal, every_block, gemm, second_rows_masked
 from mutations import edit
 
 from kgen.protocol import events as E
@@ -179,3 +179,34 @@ def test_broken_protocols_are_caught_by_name(what):
 def test_a_named_barrier_shared_by_two_roles_is_a_conflict():
     program = change(attention(), "producer", of_kind(Wait), lambda op: [NamedBarrier(1, 64), op])
     assert check(program).violation.kind == E.NAMED
+
+
+# Query blocks without keys: of a sequence of length zero, or masked entirely beside others that are not.
+MASKED = {"every second row block": second_rows_masked, "causal, from none": causal, "none or all": every_block}
+
+
+@pytest.mark.parametrize("what", MASKED)
+def test_rows_without_keys_are_left_out_by_all_roles(what):
+    outcome = check(attention(blocks=MASKED[what]), (0, 1, 2, 3, 4))
+    assert outcome.proven, outcome.violation
+    assert 0 in outcome.k_tiles
+
+
+@pytest.mark.parametrize("what", MASKED)
+@pytest.mark.parametrize("role", ["multiplier", "softmax"])
+def test_a_role_that_expects_keys_of_masked_rows_is_caught(what, role):
+    """It waits for an accumulator that nobody fills, or hands one on (to the end of the CTA) that nobody expects."""
+    right, wrong = attention(blocks=MASKED[what]), attention(guarded=False, blocks=MASKED[what])
+    other = next(r for r in wrong.roles if r.name == role)
+    outcome = check(replace(right, roles=tuple(other if r.name == role else r for r in right.roles)), (0, 1, 2, 3, 4))
+    assert not outcome.proven
+    kinds = {E.DEADLOCK, E.INCOMPLETE, E.ALIASING, E.OVERWRITE, E.ARRIVALS, E.IN_FLIGHT}
+    assert outcome.violation.kind in kinds, outcome.violation
+
+
+def test_roles_that_count_masked_blocks_differently_are_caught():
+    """The producer still loads what the others leave out."""
+    right, wrong = attention(blocks=causal), attention()
+    producer = next(r for r in wrong.roles if r.name == "producer")
+    outcome = check(replace(right, roles=tuple(producer if r.name == "producer" else r for r in right.roles)))
+    assert outcome.violation.kind == E.TRIPS, outcome.violation

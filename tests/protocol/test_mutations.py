@@ -36,6 +36,7 @@ def test_every_mutant_is_rejected_by_name(kind):
             told[outcome.violation.kind] += 1
             lines = report(outcome).splitlines()
             assert outcome.violation.what and outcome.violation.hint and len(lines) <= 50, report(outcome)
+    print(f"{kind}: {told.total()} mutants, all rejected: {dict(told)}")
     assert told and set(told) <= names, told
 
 

@@ -1,6 +1,7 @@
 """The programs of sm_90a say what the templates say: same barriers, counts, bytes, waits and order, role by role."""
 
 import pytest
+from drawn_specs import drawn_specs
 from extraction import kernel_words, program_words
 from variants import named_plans
 
@@ -35,7 +36,15 @@ def rest(words):
 
 @pytest.mark.parametrize("name", PLANS)
 def test_every_call_is_in_the_program_and_in_this_order(name):
-    plan = PLANS[name]
+    compare(PLANS[name])
+
+
+def test_so_it_is_for_random_specs():
+    for drawn in drawn_specs():
+        compare(drawn.plan)
+
+
+def compare(plan):
     program, kernel = program_of(plan), kernel_words(render_kernel(plan), plan)
     first, *others = program.roles
     told = program_words(program, first)

@@ -4,13 +4,14 @@ import random
 from dataclasses import replace
 
 import pytest
-from blackwell import attention, gemm
-from mutations import MUTATIONS
+from blackwell import answers, attention, causal, gemm
+from mutations import MUTATIONS, edit
 
 from kgen.plan import make_plan
 from kgen.presets import preset
 from kgen.protocol import events, program_of
 from kgen.protocol.order import execute
+from kgen.protocol.program import Arrive, ClcRequest, Wait, walk
 from kgen.protocol.search import SearchLimit, search
 from kgen.spec.base import parse_spec
 from kgen.spec.edit import set_values
@@ -96,12 +97,41 @@ def test_mutants_get_the_same_verdict(kind):
     assert compared or kind in ("__syncthreads in a role", "trip counts", "uneven grid")
 
 
-TCGEN05 = {"tcgen05": gemm(stages=2, slots=1, warps=2), "attention": attention(warps=1)}
+TCGEN05 = {
+    "tcgen05": gemm(stages=2, slots=1, warps=2),
+    "attention": attention(warps=1),
+    "causal attention": attention(warps=1, blocks=causal),
+}
 
 
 @pytest.mark.parametrize("program", TCGEN05.values(), ids=TCGEN05)
 def test_tcgen05_protocols_are_proven_by_both(program):
     assert same_verdict(program, [(1, 1), (2, 1), (3, 1), (1, 2)]) == 4
+
+
+LAUNCH_CONTROL = {
+    "right": lambda p: p,
+    "an arrival less": lambda p: replace(p, barriers=(p.barriers[0], replace(p.barriers[1], count=1))),
+    "an arrival more": lambda p: replace(p, barriers=(p.barriers[0], replace(p.barriers[1], count=3))),
+    "one CTA armed": lambda p: changed(p, Arrive, lambda op: [replace(op, ctas="self")]),
+    "one CTA answered": lambda p: changed(p, ClcRequest, lambda op: [replace(op, into=replace(op.into, ctas="self"))]),
+    "asked too early": lambda p: changed(p, Wait, lambda op: []),
+}
+
+
+def changed(program, kind, change):
+    """The scheduler's first operation of a kind, changed."""
+    scheduler = program.roles[0]
+    return edit(program, scheduler.name, next(op for op in walk(scheduler.body) if isinstance(op, kind)), change)
+
+
+@pytest.mark.parametrize("what", LAUNCH_CONTROL)
+def test_answers_to_a_pair_get_the_same_verdict(what):
+    """With one tile to five granted; all of them small enough to be searched."""
+    bounds = [(1, tiles) for tiles in (1, 2, 3, 4, 5)]
+    program = LAUNCH_CONTROL[what](answers())
+    assert same_verdict(program, bounds) == len(bounds)
+    assert (what == "right") == all(execute(program, trips_of(*b))[1] is None for b in bounds)
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from kgen.errors import Refusal
 from kgen.plan.gemm_sm90a.geometry import SWIZZLE_BYTES, WARPGROUP, Geometry
 
-# Registers a consumer needs beside its accumulators: addresses, descriptors, loop state (seen in ptxas reports).
-REGISTER_OVERHEAD = 32
+# Registers a consumer needs beside its accumulators: addresses, descriptors, loop state (seen in ptxas reports; with 32
+# left beside 192 accumulators it serialises the wgmmas and spills).
+REGISTER_OVERHEAD = 40
+# A producer that walks tiles for a cluster spills with 24 registers.
+CLUSTER_PRODUCER = 32
 # ptxas refuses a wgmma whose accumulators and addresses exceed the registers at launch (C7602: 128 want 154).
 WGMMA_OVERHEAD = 26
 MAX_BOX = 256  # rows of a TMA box (cuTensorMapEncodeTiled, boxDim)
@@ -54,6 +57,12 @@ def register_limits(g: Geometry) -> Iterator[Refusal]:
         total = WARPGROUP * (split.producer + g.consumers * split.consumer)
         pool = g.threads * g.launch_registers
         have, whose = split.consumer, "warps.registers.consumer"
+        if g.cluster > 1 and g.spec.schedule.kind == "persistent" and split.producer < CLUSTER_PRODUCER:
+            yield Refusal(
+                "warps.registers.producer",
+                f"a producer that walks the tiles of a cluster keeps more than {split.producer} registers in use",
+                f"set producer: {CLUSTER_PRODUCER}",
+            )
         if total > pool:
             fit = (pool // WARPGROUP - split.producer) // g.consumers // 8 * 8
             yield Refusal(
