@@ -9,6 +9,7 @@ import pytest
 
 from kgen.emulator.launch import launch
 
+from .conftest import only
 from .tcgen05_layouts import E2M1, Image, packed, padded
 
 BF16, E4M3, E5M2 = ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
@@ -65,7 +66,7 @@ RUNS = [{"seed": 0}, {"seed": 1}, {"seed": 2, "arithmetic": "exact"}]
 
 
 def check(compiled, job, want):
-    ptx = compiled("tcgen05_kinds.cu", "100a")
+    ptx = only(compiled("tcgen05_kinds.cu", "100a"), job.kernel)
     for options in RUNS:
         got = job.run(ptx, **options)
         np.testing.assert_array_equal(got.view(want.dtype), want)
@@ -270,7 +271,8 @@ def test_pairs(compiled, form, m):
         lanes = np.stack([np.tile(as_bytes(x).view(np.uint32), (256 // m, 1)) for x in rows])
         job.words = np.ascontiguousarray(lanes.reshape(2, 128, 2, 8).transpose(0, 2, 1, 3))
     else:
-        job.a = [i.k_major(as_bytes(x), 64) for i, x in zip(images, rows, strict=True)][0]
+        places_a = [i.k_major(as_bytes(x), 64) for i, x in zip(images, rows, strict=True)]
+        job.a = places_a[0]
     want = pair_layout(product(a, b), m)
     if form == "pair_masked":
         job.mask, job.prefill = (*MASK, *MASK[::-1]), True
