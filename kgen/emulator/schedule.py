@@ -91,6 +91,7 @@ class Cta:
     def warp_ended(self, warp: Warp) -> None:
         """Called when the last lane of a warp has exited."""
         self.cluster.complete()
+        self.units.warp_ended(warp.actor)
         self.cluster.bulk.exit(warp.actor)
         self.cluster.cp_async.exit(warp.actor)
         self.tmem_access.exit(warp.actor)
