@@ -22,6 +22,7 @@ DEFAULT_LEVELS = {
     "tmem-missing-fence-before": WARN,
     "tmem-missing-fence-after": WARN,
     "mbarrier-phase-unobserved": OFF,
+    "smem-race": OFF,
 }
 
 
