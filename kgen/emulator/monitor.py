@@ -19,6 +19,7 @@ DEFAULT_LEVELS = {
     "async-write-unfenced": WARN,
     "idesc-unusual": WARN,
     "swizzle-phase": WARN,
+    "warp-mask-exited": WARN,
     "tmem-missing-fence-before": WARN,
     "tmem-missing-fence-after": WARN,
     "mbarrier-phase-unobserved": OFF,
