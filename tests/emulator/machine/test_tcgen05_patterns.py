@@ -1,6 +1,5 @@
 """What public Blackwell kernels do, in two of them; and the same two, each broken in one way that has a name."""
 
-import re
 
 import ml_dtypes
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from kgen.emulator.launch import Device, launch
 from kgen.emulator.swizzle import Swizzle
 from kgen.emulator.tensormap import DataType, encode_tiled
-from kgen.errors import EmulatorError
 
 from .conftest import only
 from .tcgen05_layouts import Image
