@@ -1,5 +1,4 @@
-"""What public Blackwell kernels do, in two of them; and the same two, each broken in one way that has a name."""
-
+"""What public Blackwell kernels do: a multicast GEMM with cluster launch control, and attention in tensor memory."""
 
 import ml_dtypes
 import numpy as np
