@@ -18,7 +18,7 @@ from kgen.emulator.clusters import getctarank, offset_of
 from kgen.emulator.hazards import SharedHazards
 from kgen.emulator.mbarrier import BarrierTable, MBarrier, Shared
 from kgen.emulator.monitor import Monitor
-from kgen.emulator.order import Order
+from kgen.emulator.order import Actor, Facts, Order
 
 
 class GlobalSpace(Protocol):
@@ -119,14 +119,36 @@ class CtaUnits:
         self.barriers = BarrierTable(shared, monitor, order)
         self.hazards = SharedHazards(shared, monitor, self.barriers)
         self.monitor = monitor
+        self.foreign: dict[int, tuple[int, MBarrier | None, int, str]] = {}
+        self.ended: Facts | None = None  # what its warps knew when they exited
         self.closing: list[Action] = []  # signals of its own that it may leave pending: they come before its end
         self.chunks = shared.bytes[: shared.bytes.size // 16 * 16].view(np.uint64).reshape(-1, 2)
 
     def __repr__(self) -> str:
         return f"CTA {self.rank}"
 
+    def touched(self, fact: int, value: int, what: str, barrier: MBarrier | None = None) -> None:
+        """Another CTA's instruction uses memory of this one, which therefore must not exit before.
+
+        The use is over for whoever knows fact > value, or saw the end of the current phase of `barrier`.
+        """
+        self.foreign[fact] = value, barrier, barrier.phase if barrier is not None else 0, what
+
+    def warp_ended(self, actor: Actor) -> None:
+        """One of its warps exits."""
+        self.ended = self.ended or Facts()
+        self.ended.merge(actor.known)
+
     def exit(self) -> None:
-        """The CTA ends: what still touches its shared memory is an error. Fails: exit-while-in-flight."""
+        """The CTA ends: what still touches its shared memory is an error, and so is what might.
+
+        Fails: exit-while-in-flight; exit-unobserved where only the schedule had it end in time.
+        """
+        for fact, (value, barrier, phase, what) in self.foreign.items() if self.ended is not None else ():
+            seen = barrier is not None and self.ended.get(barrier.fact) > phase
+            if self.ended.get(fact) <= value and not seen:
+                text = f"CTA {self.rank} exits, though nothing that it waited for comes after {what}; a cluster "
+                self.monitor.fail("exit-unobserved", text + "barrier must")
         self.agenda.force(self.closing)
         self.closing.clear()
         for flight in self.hazards.in_flight:
@@ -153,9 +175,9 @@ class ClusterUnits:
             self.monitor.stop("cluster-rank", f"{what} names CTA {rank}; the cluster has {len(self.ctas)}")
         return self.ctas[rank]
 
-    def barrier(self, address: int, what: str) -> MBarrier:
+    def barrier(self, address: int, what: str, actor: Actor | None = None) -> MBarrier:
         """The barrier at a shared::cluster address."""
-        return self.cta_of(address, what).barriers.at(offset_of(address), what)
+        return self.cta_of(address, what).barriers.at(offset_of(address), what, actor)
 
     def multicast(self, mask: int, what: str) -> list[CtaUnits]:
         """The CTAs of a multicast mask; bit b is %cluster_ctarank b. Fails: multicast-cta."""

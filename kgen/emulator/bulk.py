@@ -75,6 +75,7 @@ class BulkUnit:
         label = f"{what} to shared {offset:#x} of CTA {cta.rank}"
         facts = actor.release()
         flight = cta.hazards.begin_write(span(offset, nbytes), facts, label)
+        cta.barriers.at(offset_of(mbar), label, actor)
 
         def land():
             cta.shared.bytes[offset : offset + nbytes] = fetch()

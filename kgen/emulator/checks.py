@@ -28,11 +28,11 @@ def make_monitor(warn: Iterable[str], strict: Iterable[str], locate) -> Monitor:
     return Monitor(levels=levels, locate=locate)
 
 
-def check_read(w, memory, index: np.ndarray, size: int, what: str) -> None:
+def check_read(w, memory, index: np.ndarray, size: int, what: str, strong: bool = False) -> None:
     """A generic read of `size` bytes at each byte index of shared memory. Fails: uninitialised-shared, and where
     asynchronous units are about, all of SharedHazards.generic_read."""
     if memory.guarded:
-        memory.cta.hazards.generic_read(w.actor, index, size, what)
+        memory.cta.hazards.generic_read(w.actor, index, size, what, strong)
         return
     init = memory.init_views
     if size in _ONES:
@@ -45,10 +45,10 @@ def check_read(w, memory, index: np.ndarray, size: int, what: str) -> None:
         w.machine.monitor.fail("uninitialised-shared", text)
 
 
-def mark_write(w, memory, index: np.ndarray, size: int, what: str, lanes=None) -> None:
+def mark_write(w, memory, index: np.ndarray, size: int, what: str, lanes=None, strong: bool = False) -> None:
     """A generic write by `lanes` (numbers, one per index; the first ones if None); its bytes are initialised."""
     if memory.guarded:
-        memory.cta.hazards.generic_write(w.actor, index, size, what, lanes)
+        memory.cta.hazards.generic_write(w.actor, index, size, what, lanes, strong)
         return
     init = memory.init_views
     if size in _ONES:

@@ -92,6 +92,7 @@ class ClcUnit:
         for cta in targets:
             if cta.barriers.exited:
                 self.monitor.fail("clc-exited-cta", f"{what}: CTA {cta.rank} of the cluster has exited")
+            cta.barriers.at(offset_of(mbar), what, actor)
         offset, facts = offset_of(response), actor.release()
         flights = [(c, c.hazards.begin_write(span(offset, RESPONSE), facts, f"{what} (response)")) for c in targets]
         answer: list[np.ndarray] = []

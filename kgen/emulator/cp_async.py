@@ -84,7 +84,7 @@ class CpAsyncUnit:
         Without noinc the pending count is raised first, so that the arrival is net zero.
         """
         barrier = self.units.cta_of(mbar, "cp.async.mbarrier.arrive").barriers.at(
-            offset_of(mbar), "cp.async.mbarrier.arrive"
+            offset_of(mbar), "cp.async.mbarrier.arrive", actor
         )
         lanes = [int(lane) for lane in lanes]
         before: dict[Action, None] = {}

@@ -9,8 +9,8 @@ asynchronously, and how many operations in flight are writing or reading it. "Wh
   async read       fact: what its unit counts as finished (a queue, groups); value: its place there
 
 So one rule serves all: an asynchronous access, or any access to what an asynchronous unit touched, needs
-known[fact] > value. Operations in flight are found besides that, whatever anybody knows. What is not looked
-for is a race between two generic accesses.
+known[fact] > value. Operations in flight are found besides that, whatever anybody knows. Races between two
+generic accesses are races.py's business, and looked for only if the check smem-race is turned on.
 
 PTX ISA: "Async proxy" and "Memory Consistency Model" (8), fence.proxy.async (9.7.13.4), wgmma and tcgen05
 async proxy rules. Checks: async-read-unfenced, async-write-unfenced, smem-read-in-flight,
@@ -25,8 +25,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kgen.emulator.mbarrier import BarrierTable, Shared
-from kgen.emulator.monitor import Monitor
+from kgen.emulator.monitor import OFF, Monitor
 from kgen.emulator.order import WARP, Actor, Facts
+from kgen.emulator.races import Races
 
 WORD = 4
 _ASYNC = 1  # flags: last written by an asynchronous operation,
@@ -87,14 +88,18 @@ class SharedHazards:
         self._outgoing = np.zeros(size, np.int16)
         self._flights: list[Flight] = []
         self._names: dict[int, str] = {}  # fact: what it is about, for messages
+        self._races = None if monitor.level("smem-race") == OFF else Races(size, shared.rank, monitor)
 
     # --- generic accesses ---------------------------------------------------------------------------
 
-    def generic_write(self, actor: Actor, starts: np.ndarray, nbytes: int, what: str, lanes=None) -> None:
+    def generic_write(
+        self, actor: Actor, starts: np.ndarray, nbytes: int, what: str, lanes=None, strong: bool = False
+    ) -> None:
         """A warp stores `nbytes` at each of `starts` (byte offsets, one per active lane, in lane order).
 
-        lanes: their numbers, int[n] (all 32 if left out). Marks the bytes as initialised. Fails:
-        smem-overwritten-in-flight, smem-overwritten-unobserved, smem-write-in-flight, mbarrier-overwritten.
+        lanes: their numbers, int[n] (all 32 if left out). strong: an atomic or releasing access. Marks the bytes
+        as initialised. Fails: smem-overwritten-in-flight, smem-overwritten-unobserved, smem-write-in-flight,
+        mbarrier-overwritten, smem-race.
         """
         words = words_of(starts, nbytes)
         if self.barriers is not None and self.barriers.barriers:
@@ -102,6 +107,8 @@ class SharedHazards:
         flags = self._flags[words]
         if (flags & _BUSY).any():
             self._check_overwrite(words.reshape(-1), actor.known, f"{what} by {actor.name}")
+        if self._races is not None and nbytes >= WORD and not strong:
+            self._races.write(actor, words, what)
         lane = np.arange(WARP)[: len(words)] if lanes is None else np.asarray(lanes)
         facts = (actor.first + lane).astype(np.int32)
         self._writer[words] = facts[:, None]
@@ -114,9 +121,13 @@ class SharedHazards:
             for i in range(nbytes):
                 self.shared.init[starts + i] = True
 
-    def generic_read(self, actor: Actor, starts: np.ndarray, nbytes: int, what: str) -> None:
-        """A warp loads. Fails: smem-read-in-flight, smem-read-unobserved, uninitialised-shared."""
+    def generic_read(
+        self, actor: Actor, starts: np.ndarray, nbytes: int, what: str, strong: bool = False
+    ) -> None:
+        """A warp loads. Fails: smem-read-in-flight, smem-read-unobserved, uninitialised-shared, smem-race."""
         words = words_of(starts, nbytes)
+        if self._races is not None and nbytes >= WORD and not strong:
+            self._races.read(actor, words, what)
         flags = self._flags[words]
         if flags.any():
             flat, flags = words.reshape(-1), flags.reshape(-1)
@@ -166,9 +177,11 @@ class SharedHazards:
         """An operation is issued that will write `words` (unique) at some time before `landed`.
 
         Fails: smem-overwritten-in-flight, smem-overwritten-unobserved, smem-write-in-flight,
-        async-write-unfenced, mbarrier-overwritten, smem-out-of-window.
+        async-write-unfenced, mbarrier-overwritten, smem-out-of-window, smem-race.
         """
         self._inside(words, label)
+        if self._races is not None:
+            self._races.overwrite(words, facts, label)
         if self.barriers is not None:
             self.barriers.check_write(words * WORD, label)
         flags = self._flags[words]

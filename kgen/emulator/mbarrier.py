@@ -45,7 +45,10 @@ class MBarrier:
         self._gathering, self._published = Facts(), Facts()
         self._waiting: dict[Hashable, int] = {}  # waiter: the phase its last failed test was for
         self._observed = True
+        self._seen: dict[Actor, tuple[int, int]] = {}  # who saw which phase end, and its clock then
         self._started = monitor.now
+        self.born: tuple[Actor, int] | None = None  # who initialised it, and its clock then
+        self._acquainted: set[Actor] = set()  # those that came after that
 
     # --- arrivals and bytes ---------------------------------------------------------------------------
 
@@ -70,7 +73,7 @@ class MBarrier:
         self.pending -= count
         self.arrived[who or (actor.name if actor else "?")] += count
         if actor is not None:
-            self._gathering.merge(actor.known)
+            self._gathering.merge(actor.tick())
         self._maybe_complete()
         return token
 
@@ -79,7 +82,7 @@ class MBarrier:
         self._live("expect_tx")
         self._add_tx(nbytes)
         if actor is not None:
-            self._gathering.merge(actor.known)
+            self._gathering.merge(actor.tick())
         # Expecting what has landed already makes tx zero, but only an arrival or a completion ends a phase.
 
     def arrive_expect_tx(self, nbytes: int, actor: Actor | None = None, who: str = "") -> int:
@@ -162,6 +165,8 @@ class MBarrier:
         if actor is not None:
             actor.acquire(self._published)
             actor.known.learn(self.fact, self.phase)
+            if self.born is not None:
+                self._seen[actor] = self.phase - 1, actor.clock
         return True
 
     # --- life -------------------------------------------------------------------------------------------
@@ -203,6 +208,8 @@ class MBarrier:
     def _maybe_complete(self) -> None:
         if self.pending or self.tx:
             return
+        if self._seen:
+            self._check_followed()
         self.monitor.event("barrier", self.name, f"phase {self.phase}", self._started)
         self._started = self.monitor.now
         self.phase += 1
@@ -215,6 +222,30 @@ class MBarrier:
         self._gathering = Facts()
         for watcher in list(self.watchers):
             watcher(self)
+
+    def _check_followed(self) -> None:
+        """Whoever waited for the last phase must have seen its end before this one's: parity has one bit.
+
+        That it has by luck of the schedule is not enough, what ends this phase must come after its wait.
+        """
+        for actor, (phase, clock) in list(self._seen.items()):
+            if phase < self.phase - 1:
+                del self._seen[actor]
+            elif not any(f.get(actor.clock_fact) > clock for f in (self._gathering, self._published)):
+                del self._seen[actor]
+                text = f"phase {self.phase} ends, but nothing that it waits for comes after the wait of {actor} for "
+                text += f"phase {phase}: had that wait come later, the parity would have told it the opposite"
+                self._fail("mbarrier-can-alias", text)
+
+    def check_born(self, actor: Actor, what: str) -> None:
+        """Fails mbarrier-init-unobserved: nothing orders the initialisation before what `actor` does now."""
+        if self.born is None or actor in self._acquainted:
+            return
+        self._acquainted.add(actor)
+        by, clock = self.born
+        if actor is not by and not actor.follows(by.clock_fact, clock):
+            text = f"{what} by {actor}, for which nothing orders its initialisation by {by} first: a barrier of the "
+            self._fail("mbarrier-init-unobserved", text + ("CTA" if by.rank == actor.rank else "cluster") + " must")
 
     def _token(self) -> int:
         return self.phase << 20 | self.pending
@@ -241,8 +272,8 @@ class BarrierTable:
         self.watchers: list[Callable[[MBarrier], None]] = []  # given to every barrier that is initialised
         self.exited = False
 
-    def init(self, offset: int, count: int, name: str = "") -> MBarrier:
-        """`mbarrier.init`: a new barrier at shared::cta address `offset`.
+    def init(self, offset: int, count: int, name: str = "", actor: Actor | None = None) -> MBarrier:
+        """`mbarrier.init` by `actor`: a new barrier at shared::cta address `offset`.
 
         Fails: mbarrier-misaligned, mbarrier-count, mbarrier-init-live, mbarrier-overwritten (it overlaps another).
         """
@@ -256,19 +287,22 @@ class BarrierTable:
             self.monitor.fail("mbarrier-init-live", text, barrier=old)
         barrier = MBarrier(name, count, self.monitor, self.order)
         barrier.watchers = self.watchers
+        barrier.born = None if actor is None else (actor, actor.clock)
         self.barriers[offset] = barrier
         self.covered[offset : offset + SIZE] = True
         self.shared.init[offset : offset + SIZE] = True
         return barrier
 
-    def at(self, offset: int, what: str) -> MBarrier:
-        """The barrier that `what` (an instruction) addresses, in this CTA or from another one.
+    def at(self, offset: int, what: str, actor: Actor | None = None) -> MBarrier:
+        """The barrier that `what` (an instruction of `actor`) addresses, in this CTA or from another one.
 
-        Fails: mbarrier-exited-cta, mbarrier-misaligned, mbarrier-uninitialised. Those are always errors:
-        there is nothing to go on with.
+        Fails: mbarrier-init-unobserved; mbarrier-exited-cta, mbarrier-misaligned, mbarrier-uninitialised.
+        All but the first are always errors: there is nothing to go on with.
         """
         barrier = self.barriers.get(offset)
         if barrier is not None and not self.exited:
+            if actor is not None:
+                barrier.check_born(actor, what)
             return barrier
         place = f"shared {offset:#x} of CTA {self.shared.rank}"
         if self.exited:

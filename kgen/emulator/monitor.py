@@ -19,9 +19,11 @@ DEFAULT_LEVELS = {
     "async-write-unfenced": WARN,
     "idesc-unusual": WARN,
     "swizzle-phase": WARN,
+    "warp-mask-exited": WARN,
     "tmem-missing-fence-before": WARN,
     "tmem-missing-fence-after": WARN,
     "mbarrier-phase-unobserved": OFF,
+    "smem-race": OFF,
 }
 
 

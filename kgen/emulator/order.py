@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 WARP = 32
-_LOADS, _STORES, _LOADS_FENCED, _STORES_FENCED, _PER_WARP = range(WARP, WARP + 5)
+_LOADS, _STORES, _LOADS_FENCED, _STORES_FENCED, _CLOCK, _PER_WARP = range(WARP, WARP + 6)
 
 
 class Facts:
@@ -91,9 +91,16 @@ class Actor:
         self.after = Facts()
         self.epoch = 0  # proxy fences executed by any lane
         self.loads = self.stores = 0  # tcgen05 loads and stores issued
+        self.clock = 0  # edges out of this warp so far
+        self.rank = 0  # of its CTA
 
     def __repr__(self) -> str:
         return self.name
+
+    @property
+    def clock_fact(self) -> int:
+        """Whoever knows clock_fact > `clock` as it was at a moment comes after what the warp did then."""
+        return self.first + _CLOCK
 
     @property
     def load_fact(self) -> int:
@@ -132,9 +139,19 @@ class Actor:
         for lane in range(WARP) if lanes is None else np.flatnonzero(lanes).tolist():
             self.known.learn(self.first + lane, self.epoch)
 
+    def tick(self) -> Facts:
+        """What an edge out of this actor carries, its own vector: for merging into another one at once."""
+        self.clock += 1
+        self.known.learn(self.first + _CLOCK, self.clock)
+        return self.known
+
     def release(self) -> Facts:
         """What an edge out of this actor carries; a copy."""
-        return self.known.copy()
+        return self.tick().copy()
+
+    def follows(self, fact: int, value: int) -> bool:
+        """Does what it does now come after the event (fact, value)? Its own events always do."""
+        return self.known.get(fact) > value or fact == self.first + _CLOCK
 
     def acquire(self, facts: Facts) -> None:
         self.known.merge(facts)
@@ -152,7 +169,7 @@ class Meeting:
         self._complete = Facts()
 
     def arrive(self, actor: Actor) -> None:
-        self._arriving.merge(actor.known)
+        self._arriving.merge(actor.tick())
 
     def complete(self) -> None:
         """All have arrived."""
@@ -170,7 +187,7 @@ class Handover:
 
     def release(self, key: object, actor: Actor) -> None:
         """st.release, atom, red: facts stay with the place."""
-        self._facts.setdefault(key, Facts()).merge(actor.known)
+        self._facts.setdefault(key, Facts()).merge(actor.tick())
 
     def acquire(self, key: object, actor: Actor) -> None:
         """ld.acquire, atom: the actor learns them."""

@@ -13,6 +13,7 @@ from kgen.emulator.clc import ClcUnit, LaunchPool
 from kgen.emulator.cp_async import CpAsyncUnit
 from kgen.emulator.isa.control import NamedBarrier
 from kgen.emulator.memory import SharedMemory
+from kgen.emulator.monitor import OFF
 from kgen.emulator.order import Handover, Meeting
 from kgen.emulator.tcgen05 import Tcgen05
 from kgen.emulator.tcgen05_io import TmemAccess
@@ -82,7 +83,8 @@ class Cta:
         self.shared.cta = self
         self.tmem = cluster.tensor_memories[rank]
         self.tmem_access = TmemAccess(self.tmem)
-        self.shared.guarded = machine.program.asynchronous
+        racing = machine.monitor.level("smem-race") != OFF
+        self.shared.guarded = machine.program.asynchronous or racing
         self.barriers = [NamedBarrier() for _ in range(16)]
         self.name = f"CTA ({', '.join(map(str, index))})"
         self.ended = False
@@ -91,6 +93,7 @@ class Cta:
     def warp_ended(self, warp: Warp) -> None:
         """Called when the last lane of a warp has exited."""
         self.cluster.complete()
+        self.units.warp_ended(warp.actor)
         self.cluster.bulk.exit(warp.actor)
         self.cluster.cp_async.exit(warp.actor)
         self.tmem_access.exit(warp.actor)

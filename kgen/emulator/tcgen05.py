@@ -70,6 +70,8 @@ class Tcgen05:
                         words, actor.known, label, actor.name, queue.done_fact, queue.issued
                     )
                     flights.append((cta, flight))
+            if cta.rank != rank:
+                cta.touched(queue.done_fact, queue.issued, f"{what} by {actor.name}")
         for i, memory in enumerate(memories):
             for name, pieces in instruction.read_pieces(i):
                 memory.check_columns(pieces, f"{what} ({name})")
@@ -108,6 +110,8 @@ class Tcgen05:
         for cta, memory in zip(ctas, memories, strict=True):
             flight = cta.hazards.begin_read(words, actor.known, what, actor.name, queue.done_fact, queue.issued)
             flights.append((cta, flight))
+            if cta.rank != rank:
+                cta.touched(queue.done_fact, queue.issued, f"{what} by {actor.name}")
             memory.check_columns(pieces, what)
             memory.begin_write(pieces, actor, what, queue)
 
@@ -149,7 +153,9 @@ class Tcgen05:
         arrivals = self._commits[queue] = []
         targets = [self.units.cta_of(mbar, what)] if mask is None else self.units.multicast(mask, what)
         for cta in targets:
-            cta.barriers.at(offset, what)
+            barrier = cta.barriers.at(offset, what, actor)
+            if cta.rank != rank:
+                cta.touched(queue.done_fact, queue.issued - 1, f"{what} on {barrier.name}", barrier)
             label = f"{what} on CTA {cta.rank}"
 
             def arrive(cta=cta, label=label):

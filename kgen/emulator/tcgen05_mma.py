@@ -75,7 +75,7 @@ class Mma:
     """A checked tcgen05.mma over the CTAs (units and tensor memories) that take part, in pair order.
 
     `smem_words(i)` and the `*_pieces` say what it touches, for the checks; `run` executes it.
-    Raises InstructionError, DescriptorError or EmulatorError for malformed operands.
+    Raises InstructionError, DescriptorError or EmulatorError for malformed operands. Fails: swizzle-phase.
     """
 
     def __init__(self, o: MmaOperands, ctas: list[CtaUnits], memories: list[TensorMemory], monitor: Monitor):
@@ -117,6 +117,9 @@ class Mma:
     def _descriptor(self, word: int, fmt: str, transposed: bool):
         desc, major = decode_tcgen05(word), MN_MAJOR if transposed else K_MAJOR
         check_operand(desc, max(_bits(fmt), 8), major, self.packed)
+        if desc.start % desc.swizzle.period // 128 and not desc.base_offset:
+            inside = f"inside the {desc.swizzle.period}-byte pattern of its {desc.swizzle} swizzle, with base offset 0"
+            self.monitor.fail("swizzle-phase", f"{self}: a descriptor starts at shared {desc.start:#x}, {inside}")
         return desc, major
 
     # --- what it touches ------------------------------------------------------------------------------

@@ -92,11 +92,12 @@ class TmaUnit:
         for cta in targets:
             rank = cta.rank if cta_group == 1 else cta.rank & ~1 | signalled & 1
             rank = signalled if mask is None else rank
-            self._load(cta, self.units.cta(rank, what), offset_of(mbar), box, pieces, tensor_map, facts, what)
+            self._load(actor, cta, self.units.cta(rank, what), offset_of(mbar), box, pieces, tensor_map, facts, what)
 
-    def _load(self, cta, signalled, bar_offset, box: Box, pieces: _Pieces, tensor_map, facts, what: str) -> None:
+    def _load(self, actor, cta, signalled, bar_offset, box: Box, pieces: _Pieces, tensor_map, facts, what: str) -> None:
         label = f"{what} to shared {int(pieces.words[0]) * 4:#x} of CTA {cta.rank}"
         flight = cta.hazards.begin_write(pieces.words, facts, label)
+        signalled.barriers.at(bar_offset, label, actor)
 
         def land():
             data = np.empty((pieces.addresses.size, pieces.size), np.uint8)

@@ -79,6 +79,7 @@ class Warp:
         self.complete: set[str] = set()  # those that all 32 lanes have written
         self.written: dict[str, np.ndarray] = {}  # lanes that wrote a register that needs watching
         self.actor = cta.cluster.order.actor(self.name)
+        self.actor.rank = cta.rank
         self.v = program.rows(self)
 
     @property

@@ -70,8 +70,8 @@ def atomic(b, inst, mods):
         with np.errstate(all="ignore"):
             for select, kind, memory, index in places(w, a, m, total, space, what, True):
                 if kind == "shared":
-                    check_read(w, memory, index, total, what)
-                    mark_write(w, memory, index, total, what, lanes[select])
+                    check_read(w, memory, index, total, what, True)
+                    mark_write(w, memory, index, total, what, lanes[select], True)
                 for i in index.tolist():
                     w.cta.cluster.handover.acquire((kind, id(memory), i), w.actor)
                     w.cta.cluster.handover.release((kind, id(memory), i), w.actor)

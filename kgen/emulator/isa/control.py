@@ -180,6 +180,22 @@ def gather(w, m, masks):
     return (SYNC, need) if need & ~lanes else None
 
 
+def gather_values(w, m, masks, what: str):
+    """As `gather`, for instructions that exchange values. Fails: warp-mask-exited.
+
+    The document lets them go on without lanes that have exited, but what they read from those is undefined;
+    the usual cause is a full mask inside a branch.
+    """
+    held = gather(w, m, masks)
+    if held is None:
+        lanes = bitmask(m)
+        named = int((masks if m is True else masks[m])[0])
+        if named & ~lanes:
+            text = f"{what} by {w.name} names lanes {named & ~lanes:#010x}, which have exited without executing it"
+            w.machine.monitor.fail("warp-mask-exited", text)
+    return held
+
+
 def gather_all(w, m):
     """As `gather`, for `.aligned` instructions: every live lane must come."""
     lanes = bitmask(m)

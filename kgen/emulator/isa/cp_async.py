@@ -97,6 +97,7 @@ def st_async(b, inst, mods):
             if owner is not memory:
                 w.machine.monitor.fail("tma-barrier-cta", f"{what}: data and barrier must lie in the same CTA")
             words = np.unique(words_of(np.array([offset]), size))
+            owner.cta.table.at(at, what, w.actor)
             facts = w.actor.release()
             flight = memory.cta.hazards.begin_write(words, facts, what, generic=True)
 

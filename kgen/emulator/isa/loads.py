@@ -77,7 +77,7 @@ def ld(b, inst, mods):
         check_alignment(a, total, what)
         for select, name, memory, index in places(w, a, m, total, space, what, False):
             if name == "shared":
-                check_read(w, memory, index, total, what)
+                check_read(w, memory, index, total, what, synchronises)
             if synchronises:
                 for i in index.tolist():
                     w.cta.cluster.handover.acquire((name, id(memory), i), w.actor)
@@ -237,7 +237,7 @@ def st(b, inst, mods):
                 lanes = None if m is True else np.flatnonzero(m)
                 if not isinstance(select, slice):
                     lanes = select if lanes is None else lanes[select]
-                mark_write(w, memory, index, total, what, lanes)
+                mark_write(w, memory, index, total, what, lanes, synchronises)
             if synchronises:
                 for i in index.tolist():
                     w.cta.cluster.handover.release((name, id(memory), i), w.actor)

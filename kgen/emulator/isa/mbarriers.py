@@ -24,7 +24,10 @@ def active(m) -> list[int]:
 def barrier_at(w, address: int, what: str, remote: bool = True) -> MBarrier:
     """The barrier at a shared or generic address, of this CTA or (remote) another of the cluster."""
     memory, offset = shared_offset(w, address, 8, what, cluster=remote)
-    return memory.cta.table.at(offset, what)
+    barrier = memory.cta.table.at(offset, what, w.actor)
+    if memory.cta is not w.cta:
+        memory.cta.units.touched(w.actor.clock_fact, w.actor.clock, f"{what} by {w.name} on {barrier.name}", barrier)
+    return barrier
 
 
 def _common(b, inst, mods):
@@ -43,7 +46,7 @@ def init(b, inst, mods):
         a, n = address(w), w.v[count]
         for lane in active(m):
             memory, offset = shared_offset(w, int(a[lane]), 8, what, cluster=False)
-            memory.cta.table.init(offset, int(n[lane]))
+            memory.cta.table.init(offset, int(n[lane]), actor=w.actor)
         w.machine.progress += 1
 
     return fn

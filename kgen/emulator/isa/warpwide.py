@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kgen.emulator.isa.control import gather
+from kgen.emulator.isa.control import gather, gather_values
 from kgen.emulator.isa.helpers import put
 from kgen.emulator.operands import Pair, Reg, Sink
 from kgen.emulator.registry import op
@@ -26,7 +26,7 @@ def shfl(b, inst, mods):
     lane, clamp, mask = b.src(lane, "u32"), b.src(clamp, "u32"), b.src(mask, "u32")
 
     def fn(w, m):
-        held = gather(w, m, w.v[mask])
+        held = gather_values(w, m, w.v[mask], inst.name)
         if held:
             return held
         n, c = w.v[lane].astype(np.int64) & 31, w.v[clamp].astype(np.int64)
@@ -66,7 +66,7 @@ def vote(b, inst, mods):
     p, mask = b.src(p, "pred"), b.src(mask, "u32")
 
     def fn(w, m):
-        held = gather(w, m, w.v[mask])
+        held = gather_values(w, m, w.v[mask], inst.name)
         if held:
             return held
         values = w.v[p] ^ negated
@@ -104,7 +104,7 @@ def match(b, inst, mods):
     out, a, mask = b.dst(d, "b32"), b.src(a, type_), b.src(mask, "u32")
 
     def fn(w, m):
-        held = gather(w, m, w.v[mask])
+        held = gather_values(w, m, w.v[mask], inst.name)
         if held:
             return held
         lanes = bitmask(m)
@@ -137,7 +137,7 @@ def redux(b, inst, mods):
     floating = type_ == "f32"
 
     def fn(w, m):
-        held = gather(w, m, w.v[mask])
+        held = gather_values(w, m, w.v[mask], inst.name)
         if held:
             return held
         values = w.v[a] if m is True else w.v[a][m]

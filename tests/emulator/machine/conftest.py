@@ -1,5 +1,6 @@
 """PTX of the kernels that the machine's tests run, each compiled once per session."""
 
+import re
 import subprocess
 from functools import lru_cache
 from pathlib import Path
@@ -27,3 +28,12 @@ def compiled(tmp_path_factory):
         return out.read_text()
 
     return ptx
+
+
+def only(ptx: str, kernel: str) -> str:
+    """The PTX without its other kernels: large files are parsed at every launch."""
+    pieces = re.split(r"(?=^\.(?:visible|weak) \.entry )", ptx, flags=re.M)
+    # What follows the last kernel's end are the names of source files and debug sections.
+    end = re.search(r"^\s*\.file", pieces[-1], re.M).start()
+    tail, pieces[-1] = pieces[-1][end:], pieces[-1][:end]
+    return pieces[0] + "".join(p for p in pieces[1:] if f".entry {kernel}(" in p) + tail

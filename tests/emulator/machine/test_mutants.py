@@ -84,7 +84,7 @@ MUTANTS = {
     ),
     "a CTA exits while its partner still signals it": (
         8, swap(r"barrier\.cluster\.(arrive|wait)\S*;", "", slice(-2, None)),
-        ["mbarrier-exited-cta", "exit-while-in-flight", "exited"],
+        ["mbarrier-exited-cta", "exit-while-in-flight", "exited", "exit-unobserved"],
     ),
     "the multicast mask names a CTA that is not there": (
         8, swap(r"(mov\.u16\s+%rs\d+), 3;", r"\1, 7;"), ["multicast-cta"],
