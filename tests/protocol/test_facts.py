@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from variants import named_plans
 
-from kgen.protocol.facts import FACTS, broken_facts
+from kgen.protocol.facts import broken_facts
 
 PLANS = named_plans("sm_90a") | {f"sm_100a {name}": p for name, p in named_plans("sm_100a").items()}
 PLAN = PLANS["gemm_step9"]
@@ -80,7 +80,13 @@ BROKEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("fact", FACTS)
+def test_a_split_acts_on_whole_warpgroups():
+    plan = PLANS["sm_100a b_split"]
+    wrong = role(plan, "idle", registers=None)
+    assert {b.fact for b in broken_facts(wrong)} == {"registers"}
+
+
+@pytest.mark.parametrize("fact", BROKEN)
 def test_a_broken_fact_is_named(fact):
     for i, plan in enumerate(BROKEN[fact]):
         assert fact in {b.fact for b in broken_facts(plan)}, (fact, i)
