@@ -70,14 +70,16 @@ CASES = {
         "tile: {m: 128, n: 256}\n",
         "tile.n",
         # 160 threads may launch with 255 each: (255 - 32) x 2 / 2 = 223 columns, in steps of 64: 192.
-        "a 128x256 accumulator takes 256 registers per thread and about 32 more are needed; warps.consumers leaves 255",
+        "a 128x256 accumulator takes 256 registers per thread and about 32 more are needed; "
+        "warps.consumers leaves 255",
         "set tile.n: 192, or tile.m: 64",
         ["tile.n=192"],
     ),
     "accumulators too large, other way out": (
         "tile: {m: 128, n: 256}\n",
         "tile.n",
-        "a 128x256 accumulator takes 256 registers per thread and about 32 more are needed; warps.consumers leaves 255",
+        "a 128x256 accumulator takes 256 registers per thread and about 32 more are needed; "
+        "warps.consumers leaves 255",
         "set tile.n: 192, or tile.m: 64",
         ["tile.m=64"],
     ),
@@ -85,7 +87,8 @@ CASES = {
         "tile: {m: 128, n: 128}\npipeline: {stages: 9}\n",
         "pipeline.stages",
         # 256 rows x 64 x 2 B; 4 warps x 2 boxes x 16 rows x 128 B; 2 x 9 barriers of 8 B.
-        "9 stages x 32,768 B + 16,528 B of staging and barriers = 311,440 B of shared memory; sm_90a has 232,448 B",
+        "9 stages x 32,768 B + 16,528 B of staging and barriers = 311,440 B of shared memory; "
+        "sm_90a has 232,448 B",
         "at most 6 fit",
         ["pipeline.stages=6"],
     ),
