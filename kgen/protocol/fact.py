@@ -47,8 +47,11 @@ def register_split(plan: GemmPlan) -> Iterator[Broken]:
     for role in split:
         if role.registers % 8 or not 24 <= role.registers <= 256:
             yield Broken("registers", f"setmaxnreg {role.registers} for {role.name}; a multiple of 8 from 24 to 256")
-        if role.warps % 4 or role.first_warp % 4:
-            yield Broken("registers", f"{role.name} is warps {role.first_warp} to {role.first_warp + role.warps - 1}; "
+        of_warp = {w: r.registers for r in plan.roles for w in range(r.first_warp, r.first_warp + r.warps)}
+        last = role.first_warp + role.warps - 1
+        # Roles may share a warpgroup where all its warps ask for the same.
+        if any(of_warp.get(w) != role.registers for w in range(role.first_warp // 4 * 4, last // 4 * 4 + 4)):
+            yield Broken("registers", f"{role.name} is warps {role.first_warp} to {last}; "
                          "setmaxnreg acts on whole warpgroups", "four producer warps")  # fmt: skip
     total = sum(r.threads * r.registers for r in split)
     if split and total > launched:

@@ -63,3 +63,42 @@ def spec_data(pick: Callable, between: Callable[[int, int], int]) -> dict:
 def specs(draw):
     """`spec_data` as a strategy."""
     return spec_data(lambda *choices: draw(st.sampled_from(choices)), lambda low, high: draw(st.integers(low, high)))
+
+
+@st.composite
+def blackwell_specs(draw):
+    """The same for sm_100a."""
+    pick = lambda *choices: draw(st.sampled_from(choices))  # noqa: E731
+    output, store = pick("bf16", "fp16", "fp32"), pick("tma", "tma", "direct")
+    columns = 32 if output == "fp32" else 64
+    data = {"kernel": "gemm", "arch": "sm_100a", "name": "x"}
+    data["dtype"] = {"input": pick("bf16", "fp16"), "output": output}
+    widths = [n for n in range(32, 257, 32) if store == "direct" or n % columns == 0]
+    kind = pick("persistent", "persistent", "grid", "single")
+    schedule = {"kind": kind, "ctas_per_sm": pick(1, 1, 1, 2)}
+    if kind == "persistent":
+        schedule |= {"ctas": pick("auto", "auto", 2, 14, 148), "group_m": draw(st.integers(1, 16))}
+    consumers = accumulators = 1
+    if pick(True, True, True, False):
+        consumers = pick(1, 1, 2)
+        accumulators = pick(1, 2) if kind == "persistent" else 1
+        warps = {"roles": "specialized", "consumers": consumers}
+        if pick(True, False):
+            warps["registers"] = {"control": pick(24, 64), "epilogue": {1: 208, 2: 136}[consumers]}
+        data["warps"] = warps
+        data["cluster"] = {"cta_group": pick(1, 2) if kind != "single" else 1}
+        data["load"] = "tma"
+    else:
+        data |= {"warps": {"roles": "unified", "consumers": 1}, "load": pick("tma", "tma", "threads")}
+        if data["load"] == "threads" and kind == "single":
+            data["k_loop"] = pick("once", "loop")
+    by_threads = data["load"] == "threads"
+    stages = 1 if by_threads else draw(st.integers(1, 4)) if pick(True, True, False) else draw(st.integers(1, 12))
+    fit = [n for n in widths if n * consumers * accumulators * schedule["ctas_per_sm"] <= 512]
+    data |= {
+        "tile": {"n": pick(*fit)},
+        "schedule": schedule,
+        "pipeline": {"stages": stages, "accumulators": accumulators},
+        "epilogue": {"store": store, "staging": pick(1, 2, 2, 3, 5, 8)},
+    }
+    return data

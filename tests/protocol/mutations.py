@@ -80,7 +80,9 @@ def _count(delta):
 
 def _depth(program, rng):
     """One role walks a ring with one stage more or less than the others."""
-    roles = [r for r in program.roles if any(isinstance(op, Wait) for op in walk(r.body))]
+    roles = [
+        r for r in program.roles if any(isinstance(op, Wait) and op.at and op.at.ring == "ring" for op in walk(r.body))
+    ]
     depth = next((r.depth for r in program.rings if r.name == "ring"), 0)
     if not roles or depth < 2:
         return None
@@ -93,7 +95,8 @@ def _trips(program, rng):
     if len(program.roles) < 2:
         return None
     wrong = rng.choice([r for r in program.roles if r.work])
-    delta = {rng.choice(["k_tiles", "tiles"]): 1}
+    counts = {op.count for op in walk(wrong.body) if isinstance(op, Loop)}  # an epilogue knows no k tiles
+    delta = {rng.choice([c for c in ("k_tiles", "tiles") if c in counts]): 1}
     return replace(program, roles=tuple(replace(r, trips=delta) if r is wrong else r for r in program.roles))
 
 
@@ -178,7 +181,7 @@ MUTATIONS = {
     ),
     "all cluster syncs dropped": (
         lambda p, rng: replace(p, roles=tuple(replace(r, after=()) for r in p.roles)) if p.cluster > 1 else None,
-        {E.EXITED},
+        {E.EXITED, E.TMEM},
     ),
     "advance dropped": (
         _one(lambda op: isinstance(op, Advance) and op.ring == "ring", lambda op, rng, p: []),

@@ -101,6 +101,12 @@ BROKEN["bytes"] += [
 ]  # fmt: skip
 
 
+def test_a_split_acts_on_whole_warpgroups():
+    plan = PLANS["sm_100a b_split"]
+    wrong = role(plan, "idle", registers=None)
+    assert {b.fact for b in broken_facts(wrong)} == {"registers"}
+
+
 @pytest.mark.parametrize("fact", FACTS)
 def test_a_broken_fact_is_named(fact):
     for i, plan in enumerate(BROKEN[fact]):
