@@ -47,10 +47,28 @@ def register_split(plan: GemmPlan) -> Iterator[Broken]:
     for role in split:
         if role.registers % 8 or not 24 <= role.registers <= 256:
             yield Broken("registers", f"setmaxnreg {role.registers} for {role.name}; a multiple of 8 from 24 to 256")
-        if role.warps % 4 or role.first_warp % 4:
-            yield Broken("registers", f"{role.name} is warps {role.first_warp} to {role.first_warp + role.warps - 1}; "
+    for names, first, warps in _neighbours(split):
+        if warps % 4 or first % 4:
+            yield Broken("registers", f"{names} is warps {first} to {first + warps - 1}; "
                          "setmaxnreg acts on whole warpgroups", "four producer warps")  # fmt: skip
     total = sum(r.threads * r.registers for r in split)
     if split and total > launched:
         yield Broken("registers", f"the split takes {total:,}; the CTA launches with {launched:,}, so that setmaxnreg "
                      "waits for ever", "lower a share")  # fmt: skip
+
+
+def _neighbours(split) -> Iterator[tuple[str, int, int]]:
+    """Names, first warp and warps of roles that lie side by side and ask for the same: they may share a warpgroup."""
+    i = 0
+    while i < len(split):
+        first, names = split[i], [split[i].name]
+        warps = first.warps
+        while i + 1 < len(split) and (split[i + 1].first_warp, split[i + 1].registers) == (
+            first.first_warp + warps,
+            first.registers,
+        ):
+            i += 1
+            names.append(split[i].name)
+            warps += split[i].warps
+        yield ", ".join(names), first.first_warp, warps
+        i += 1
