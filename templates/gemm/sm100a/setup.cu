@@ -5,7 +5,7 @@ const int warp = threadIdx.x / 32;
 if (threadIdx.x == 0) {
 /*% for p in plan.pipelines %*/
 /*% if p.depth > 1 %*/
-  for (int slot = 0; slot < ${ "STAGES" if p.name == "operands" else "ACC_SLOTS" }; ++slot) {
+  for (int slot = 0; slot < ${ {"operands": "STAGES", "accumulators": "ACC_SLOTS", "answers": "CLC_SLOTS"}[p.name] }; ++slot) {
 /*% for b in p.barriers %*/
     mbarrier_init(smem.${ b.name }[slot], ${ arrivals(b) });
 /*% endfor %*/
