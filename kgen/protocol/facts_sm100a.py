@@ -51,6 +51,8 @@ def counts(plan: GemmPlan) -> Iterator[Broken]:
         if answers and not ANSWER == pipe.full.tx_bytes == constant(plan, "CLC_BYTES"):
             yield Broken("bytes", f"{pipe.full.name} waits for {pipe.full.tx_bytes} B, CLC_BYTES is "
                          f"{constant(plan, 'CLC_BYTES')}; an answer has {ANSWER}")  # fmt: skip
+        if answers and any(r.offset % ANSWER for r in plan.smem.regions if r.name in pipe.buffers):
+            yield Broken("shared memory", f"an answer of launch control is not on a multiple of {ANSWER}")
         for d in pipe.full.deliveries if not answers else ():
             if d.bytes_each != boxes.get(d.operand):
                 yield Broken("bytes", f"{pipe.full.name} counts {d.bytes_each:,} B for a box of {d.operand.upper()}; "

@@ -25,7 +25,7 @@ def smem_map(g: Geometry, stages: int) -> SmemMap:
             ("d", "Output", (warps, "STAGING", "STORE_ROWS * CHUNK"), size, "D on its way out, private to each warp")
         )
     if g.clc:
-        wanted.append(("clc", "uint4", ("CLC_SLOTS",), ANSWER_BYTES * ANSWERS, "answers of launch control"))
+        wanted.append(("clc", "uint64_t", ("CLC_SLOTS", "2"), ANSWER_BYTES * ANSWERS, "answers of launch control"))
     if g.tma:
         wanted.append(("full", "uint64_t", ("STAGES",), 8 * stages, "k tile has landed"))
         wanted.append(("empty", "uint64_t", ("STAGES",), 8 * stages, "k tile has been read"))
