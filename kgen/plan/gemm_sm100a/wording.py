@@ -31,6 +31,7 @@ def parts(g: Geometry) -> dict[str, str]:
     }
     if walked:
         parts["order"] = f"{common}/order/{'share_b' if pair else 'cta'}.cu"
+        parts["walk"] = f"{common}/order/walk{'_serpentine' if s.schedule.walk == 'serpentine' else ''}.cu"
     if g.persistent:
         parts["ctas"] = f"{common}/launcher/ctas_{'auto' if s.schedule.ctas == 'auto' else 'fixed'}.cu"
     if s.schedule.kind == "single":

@@ -47,6 +47,11 @@ class Schedule(Part):
     group_m: int = Field(
         8, ge=1, le=64, description="persistent and clc raster: rows of tiles walked before stepping one column"
     )
+    walk: Literal["down", "serpentine"] = Field(
+        "down",
+        description="persistent and clc raster: down: every column from its top; serpentine: down and up in turn, and "
+        "every other group of rows backwards",
+    )
     ctas: Literal["auto"] | Annotated[int, Field(ge=1, le=4096)] = Field(
         "auto", description="persistent: CTAs launched; auto = every SM of the card filled"
     )
