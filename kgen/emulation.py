@@ -22,6 +22,7 @@ from kgen.plan.resources import Dtype
 from kgen.proving import Case, Proof
 
 Shape = tuple[int, int, int]
+CLC_MODES = ("random", "success", "failure")  # what launch control answers while tiles are left, by seed
 SM_COUNT = 4  # few SMs make persistent CTAs take several tiles of a small problem
 
 _NUMPY = {"bf16": np.dtype(ml_dtypes.bfloat16), "fp16": np.dtype(np.float16), "fp32": np.dtype(np.float32)}
@@ -81,7 +82,8 @@ def surrounded(values: np.ndarray, stride: int) -> np.ndarray:
 
 
 def run(
-    plan: GemmPlan, ptx: str, problem: Problem, *, seed: int = 0, arithmetic: str = "fast", warn=(), trace=None
+    plan: GemmPlan, ptx: str, problem: Problem, *, seed: int = 0, arithmetic: str = "fast", warn=(), trace=None,
+    clc: str = "success",
 ) -> tuple[np.ndarray, bool, list[str]]:
     """Launches the kernel once: D [m, n], whether the bytes around it are untouched, and what checks warned of.
 
@@ -123,6 +125,7 @@ def run(
         arithmetic=arithmetic,
         warn=warn,
         trace=trace,
+        clc=clc,
     )
     after = host["d"]
     raw = after.view(np.uint8).reshape(len(after), -1)
@@ -137,6 +140,8 @@ def _grid(plan: GemmPlan, m: int, n: int) -> int | tuple[int, int]:
     if plan.schedule == "grid":
         x, y, _ = plan.launch.cluster
         return tiles[0] * x, tiles[1] * y
+    if plan.schedule == "clc":
+        return tiles[0] * tiles[1] * plan.launch.cluster_size
     ctas = plan.ctas or SM_COUNT * plan.launch.ctas_per_sm
     size = plan.launch.cluster_size
     return max(1, min(tiles[0] * tiles[1], ctas // size)) * size
@@ -191,7 +196,7 @@ def prove(plan: GemmPlan, ptx: str, tell: Callable[[str], None] = lambda text: N
 def _case(name, plan, ptx, problem, exact, plain, numbers, seed, arithmetic, trace=None) -> Case:
     start = time.monotonic()
     try:
-        d, intact, warnings = run(plan, ptx, problem, seed=seed, arithmetic=arithmetic, trace=trace)
+        d, intact, warnings = run(plan, ptx, problem, seed=seed, arithmetic=arithmetic, trace=trace, clc=CLC_MODES[seed % 3])
     except EmulatorError as e:
         return Case(name, False, float("nan"), 0.0, time.monotonic() - start, str(e))
     got = d.astype(np.float64)

@@ -256,6 +256,8 @@ def _launch(plan: GemmPlan, waves: Waves) -> LaunchLine:
     x, y, z = plan.launch.cluster
     if plan.one_tile:
         grid = (1, 1, 1)
+    elif plan.schedule == "clc":
+        grid = (waves.tiles * plan.launch.cluster_size, 1, 1)
     elif plan.schedule == "grid":
         grid = (waves.tiles_m * x, waves.tiles_n * y, z)
     else:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kgen.arch import ARCHS
 from kgen.errors import UsageError
-from kgen.presets import Preset, presets
+from kgen.presets import Preset, all_presets
 from kgen.project import MANIFEST, SPEC
 
 
@@ -48,7 +48,7 @@ def write_goldens(root: Path, tell=lambda text: None) -> GoldenReport:
     """Brings `root` to what the presets render to; files and projects that none renders to are removed,
     except what a build left in `build/`."""
     report, places = GoldenReport(), set()
-    for found in presets():
+    for found in all_presets():
         tell(f"rendering {found.reference}")
         files = golden_files(found)
         place = golden_place(found, files)

@@ -126,7 +126,7 @@ class _Renderer:
 
 
 PTX_FAMILIES = ("ptx/warp.cu", "ptx/memory.cu", "ptx/cluster.cu", "ptx/mbarrier.cu", "ptx/tma.cu", "ptx/wgmma.cu",
-                "ptx/tcgen05.cu")  # fmt: skip
+                "ptx/tcgen05.cu", "ptx/clc.cu")  # fmt: skip
 
 # Files of a project whose names do not depend on the kernel.
 SHARED_FILES = ("main.cu", "Makefile", "CMakeLists.txt", "gate.sh", "README.md")

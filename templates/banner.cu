@@ -12,7 +12,10 @@
 /*% if plan.barriers %*/
 // Barriers:
 /*% for b in plan.barriers %*/
-//   ${ b.name }[${ b.depth }]: ${ b.arrivals } arrival${ "s" if b.arrivals > 1 } (${ b.arrivers | join("; ") })${ " and {:,} bytes".format(b.tx_bytes) if b.tx_bytes }; the ${ b.waiter } waits, first for parity ${ b.first_parity }
+/*% set line %*/
+${ b.name }[${ b.depth }]: ${ b.arrivals } arrival${ "s" if b.arrivals > 1 } (${ b.arrivers | join("; ") })${ " and {:,} bytes".format(b.tx_bytes) if b.tx_bytes }; the ${ b.waiter } waits, first for parity ${ b.first_parity }
+/*% endset %*/
+//   ${ line.strip() | wordwrap(113, break_long_words=false, wrapstring="\n//     ") }
 /*% endfor %*/
 /*% endif %*/
 /*% if plan.tmem %*/

@@ -11,14 +11,14 @@ from variants import VARIANTS, variant_plan, variant_project
 from kgen.arch import ARCHS
 from kgen.build import build_executable, build_library, compile_cubin
 from kgen.plan import make_plan
-from kgen.presets import presets
+from kgen.presets import all_presets
 from kgen.protocol import certify
 from kgen.render import render_project
 from kgen.spec.base import parse_spec
 
 GENERATED = Path(__file__).parent.parent / "generated"
 UPDATE = "if the change is meant, `kgen render --all` updates the goldens"
-PRESETS = presets()
+PRESETS = all_presets()
 
 
 def _rendered(preset) -> dict[str, str]:
@@ -27,7 +27,7 @@ def _rendered(preset) -> dict[str, str]:
 
 
 def _golden(preset) -> Path:
-    return GENERATED / preset.arch / f"{preset.family}_step{preset.step}"
+    return GENERATED / preset.arch / f"{preset.family}_{preset.path.stem}"
 
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda p: p.reference)
@@ -84,5 +84,5 @@ def test_library_and_program_build(tmp_path):
 def test_no_third_party_include(preset):
     allowed = {"cuda.h", "cuda_bf16.h", "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h", "stdint.h"}
     for suffix in (".cu", ".h"):
-        (path,) = _golden(preset).glob(f"*step?{suffix}")
+        (path,) = _golden(preset).glob(f"{_golden(preset).name}{suffix}")
         assert set(re.findall(r"#include <(.*?)>", path.read_text())) <= allowed

@@ -25,7 +25,13 @@ def _families(incomplete: str) -> list[str]:
 def _steps(incomplete: str) -> list[tuple[str, str]]:
     from kgen.presets import presets
 
-    return [(str(p.step), p.adds) for p in presets() if str(p.step).startswith(incomplete)]
+    return [(p.name, p.adds) for p in presets() if p.name.startswith(incomplete)]
+
+
+def _words(incomplete: str) -> list[tuple[str, str]]:
+    from kgen.presets import named_presets
+
+    return [(p.name, p.adds) for p in named_presets() if p.name.startswith(incomplete)]
 
 
 def _fields(incomplete: str) -> list[str]:
@@ -47,7 +53,10 @@ def new(
         str | None, typer.Argument(help="Kernel family, as in `kgen list`.", autocompletion=_families)
     ] = None,
     step: Annotated[
-        int | None, typer.Option("--step", "-s", help="Which preset of the family.", autocompletion=_steps)
+        int | None, typer.Option("--step", "-s", help="Which step of the family's ladder.", autocompletion=_steps)
+    ] = None,
+    word: Annotated[
+        str | None, typer.Option("--preset", help="Or which named preset of the family.", autocompletion=_words)
     ] = None,
     arch: Annotated[
         str | None,
@@ -70,9 +79,9 @@ def new(
     """Scaffold a project from a preset: spec, kernel, check, build files and test."""
     if show_list:
         return list_presets(as_json=False)
-    if family is None or step is None:
+    if family is None or (step is None) == (word is None):
         raise UsageError(
-            "say what to scaffold, as in `kgen new gemm --step 9`; `kgen list` shows what there is"
+            "say what to scaffold, as in `kgen new gemm --step 9`; `kgen list` shows what there is, by step or by name"
         )
     from kgen.commands.sources import source_of_text
     from kgen.commands.terminal import say_written
@@ -80,8 +89,9 @@ def new(
     from kgen.project import SPEC, require_fresh, write_project
     from kgen.spec.edit import set_values
 
-    arch, reason = (arch, "") if arch else _choose_arch(family, step)
-    found = preset(family, step, arch)
+    which = word if step is None else step
+    arch, reason = (arch, "") if arch else _choose_arch(family, which)
+    found = preset(family, which, arch)
     changes = [*(assignments or []), *([f"name={name}"] if name else [])]
     text = set_values(found.text, changes, found.reference) if changes else found.text
     label = f"{found.reference} as set" if changes else found.reference
@@ -89,12 +99,12 @@ def new(
     directory = output or Path(made.plan.name)
     require_fresh(directory)
     report = write_project(made.files(), directory)
-    say(f"{family} step {step} for {found.arch}{reason}: {found.adds}")
+    say(f"{family} {found.label} for {found.arch}{reason}: {found.adds}")
     say_written(directory, report)
     say(f"next: cd {directory}; edit {SPEC}, then `kgen render`; `kgen explain`, `build`, `test`, `bench`")
 
 
-def _choose_arch(family: str, step: int) -> tuple[str | None, str]:
+def _choose_arch(family: str, which: int | str) -> tuple[str | None, str]:
     """The architecture to write for, and why, in words that follow it."""
     from kgen.arch import ARCHS
     from kgen.presets import preset
@@ -102,7 +112,7 @@ def _choose_arch(family: str, step: int) -> tuple[str | None, str]:
     name, arch = _card_here()
     if arch:
         return arch, f" (the card here is {name})"
-    newest = preset(family, step).arch
+    newest = preset(family, which).arch
     if name:
         return (
             newest,
@@ -125,18 +135,14 @@ def _card_here() -> tuple[str, str | None]:
 
 
 def list_presets(as_json: Annotated[bool, typer.Option("--json", help="For a script.")] = False) -> None:
-    """Show families, presets and what each adds to the one before."""
-    from kgen.presets import presets
+    """Show families, presets and what each adds to the one it builds on."""
+    from kgen.presets import all_presets, base_of
     from kgen.spec.difference import differences
     from kgen.spec.families import FAMILIES
 
-    found = presets()
-    previous = {(p.family, p.arch, p.step + 1): p for p in found}
-    rows = []
-    for p in found:
-        before = previous.get((p.family, p.arch, p.step))
-        changes = differences(before.text, p.text) if before else []
-        rows.append((p, changes))
+    found = all_presets()
+    rows = [(p, base_of(p)) for p in found]
+    rows = [(p, base, differences(base.text, p.text) if base else []) for p, base in rows]
     if as_json:
         say_json(
             [
@@ -144,12 +150,14 @@ def list_presets(as_json: Annotated[bool, typer.Option("--json", help="For a scr
                     "family": p.family,
                     "arch": p.arch,
                     "step": p.step,
+                    "name": p.name,
+                    "builds_on": base.reference if base else None,
                     "title": p.title,
                     "adds": p.adds,
                     "changes": [c.to_json() for c in changes],
-                    "new": f"kgen new {p.family} --step {p.step} --arch {p.arch}",
+                    "new": f"kgen new {p.family} {p.option} --arch {p.arch}",
                 }
-                for p, changes in rows
+                for p, base, changes in rows
             ]
         )
         return
@@ -161,11 +169,12 @@ def list_presets(as_json: Annotated[bool, typer.Option("--json", help="For a scr
     for family, arch in dict.fromkeys((p.family, p.arch) for p in found):
         title = escape(f"{family} on {arch}: {FAMILIES[family].summary}")
         table = Table(title=title, title_justify="left", show_edge=False)
-        table.add_column("step", justify="right", no_wrap=True)
+        table.add_column("step or name", no_wrap=True)
         table.add_column("adds", no_wrap=True)
         table.add_column("changes in the spec", overflow="fold")
-        for p, changes in rows:
+        for p, base, changes in rows:
             if (p.family, p.arch) == (family, arch):
-                table.add_row(str(p.step), p.adds, escape(", ".join(map(str, changes))))
+                to = f"to {base.label}: " if base and p.step is None else ""
+                table.add_row(p.name, p.adds, escape(to + ", ".join(map(str, changes))))
         console().print(table)
     say("\nkgen new gemm --step 9 scaffolds one; kgen diff 8 9 shows what a step changes")

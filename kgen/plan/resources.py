@@ -108,7 +108,7 @@ class Arriver:
     def __str__(self) -> str:
         whose = f" of {self.ctas} CTAs" if self.ctas > 1 else ""
         unit = {"thread": "threads", "warp": "warps", "elected": "elected thread", "commit": "commit"}[self.per]
-        if self.per == "commit" and self.groups > 1:
+        if self.per in ("commit", "elected") and self.groups > 1:
             unit += "s"
         return f"{self.role}: {self.groups} {unit}{whose}"
 

@@ -13,6 +13,7 @@ from kgen.protocol.fact import Broken, constant, register_split, stage_tile
 COLUMNS = 512  # of tensor memory per SM
 FORMATS = {"fp16": 0, "bf16": 1}  # kind::f16
 F32_ACCUMULATOR = 1
+ANSWER = 16  # bytes of cluster launch control's
 
 
 def registers(plan: GemmPlan) -> Iterator[Broken]:
@@ -46,13 +47,19 @@ def tensor_memory(plan: GemmPlan) -> Iterator[Broken]:
 def counts(plan: GemmPlan) -> Iterator[Broken]:
     boxes = {m.operand: m.box_bytes for m in plan.tensor_maps}
     for pipe in plan.pipelines:
-        for d in pipe.full.deliveries:
+        answers = pipe.name == "answers"
+        if answers and not ANSWER == pipe.full.tx_bytes == constant(plan, "CLC_BYTES"):
+            yield Broken("bytes", f"{pipe.full.name} waits for {pipe.full.tx_bytes} B, CLC_BYTES is "
+                         f"{constant(plan, 'CLC_BYTES')}; an answer has {ANSWER}")  # fmt: skip
+        if answers and any(r.offset % ANSWER for r in plan.smem.regions if r.name in pipe.buffers):
+            yield Broken("shared memory", f"an answer of launch control is not on a multiple of {ANSWER}")
+        for d in pipe.full.deliveries if not answers else ():
             if d.bytes_each != boxes.get(d.operand):
                 yield Broken("bytes", f"{pipe.full.name} counts {d.bytes_each:,} B for a box of {d.operand.upper()}; "
                              f"the tensor map moves {boxes.get(d.operand):,}")  # fmt: skip
             if d.copies != plan.cta_group:
                 yield Broken("bytes", f"{d.operand.upper()} is delivered by {d.copies} CTAs of {plan.cta_group}")
-        if pipe.full.tx_bytes:
+        if pipe.full.tx_bytes and not answers:
             tiles = plan.cta_group * sum(stage_tile(plan, r) for r in plan.smem.regions if r.name in pipe.buffers)
             if pipe.full.tx_bytes != tiles:
                 yield Broken("bytes", f"{pipe.full.name} waits for {pipe.full.tx_bytes:,} B; a stage holds {tiles:,}")

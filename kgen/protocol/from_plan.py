@@ -15,5 +15,7 @@ def program_of(plan: GemmPlan) -> Program:
 
 
 def tiles_per_cta(plan: GemmPlan) -> tuple[int, ...]:
-    """Tiles that one CTA may compute: any number where CTAs are persistent."""
+    """Tiles that one CTA may compute: any number where CTAs are persistent or granted more."""
+    if plan.schedule == "clc":
+        return (1, 2, 3)  # its own, then as many as it is granted: 1 is a first request that fails
     return (0, 1, 2, 3) if plan.schedule == "persistent" else (1,)

@@ -17,6 +17,8 @@ from kgen.protocol.program import (
     At,
     BarrierArray,
     Buffer,
+    ClcQuery,
+    ClcRequest,
     ClusterBarrier,
     Commit,
     CommitStores,
@@ -40,7 +42,7 @@ from kgen.protocol.program import (
     Write,
 )
 
-RING, ACC, DONE = At("ring"), At("acc"), At("done")
+RING, ACC, DONE, CLC = At("ring"), At("acc"), At("done"), At("clc")
 K, TILES = "k_tiles", "tiles"
 
 
@@ -58,9 +60,11 @@ def program_of(plan: GemmPlan) -> Program:
             Buffer("b", stages, 1 if _by_tma(plan) else 4),
             *(Buffer(_named("tmem", c, plan), slots, space="tmem") for c in range(_consumers(plan))),
             *([Buffer("d", staging, private=True)] if staging else []),
+            *([Buffer("clc", _answers(plan))] if _answers(plan) else []),
         ),
         rings=(Ring("ring", stages), Ring("fill", stages), Ring("acc", slots), Ring("done", 1),
-               *([Ring("turn", staging)] if staging else [])),
+               *([Ring("turn", staging)] if staging else []),
+               *([Ring("clc", _answers(plan))] if _answers(plan) else [])),
         least={K: 1},
         most={K: plan.k_tiles} if plan.k_tiles else {},
         why="the launcher refuses k < 1",
@@ -78,6 +82,11 @@ def _consumers(plan: GemmPlan) -> int:
 def _slots(plan: GemmPlan) -> int:
     """Accumulators of one consumer."""
     return _constant(plan, "ACCUMULATORS", 1)
+
+
+def _answers(plan: GemmPlan) -> int:
+    """Answers of launch control at a time; 0 where it hands out nothing."""
+    return _constant(plan, "CLC_SLOTS", 0)
 
 
 def _by_tma(plan: GemmPlan) -> bool:
@@ -217,12 +226,39 @@ def _unified(plan: GemmPlan) -> tuple[Role, ...]:
 # Roles
 
 
+def answer(ctas: str = "self") -> Ref:
+    return Ref("clc", CLC, tag=("tile",), ctas=ctas)
+
+
+def next_tile(plan: GemmPlan) -> tuple[Op, ...]:
+    """role/next_tile_cta.cu and next_tile_pair.cu: what ends every role's tile."""
+    if not _answers(plan):
+        return ()
+    return (
+        Wait("clc_full", CLC), ClcQuery(answer()), Fence(), Arrive("clc_empty", CLC, _ctas(plan, "leader"), per="warp"),
+        Advance("clc"),
+    )  # fmt: skip
+
+
+def scheduler(plan: GemmPlan) -> tuple[Op, ...]:
+    """role/scheduler.cu with request_cta.cu or request_pair.cu."""
+    both = _ctas(plan, "all")
+    return (
+        _tile(
+            Wait("clc_empty", CLC, 1),
+            Arrive("clc_full", CLC, both, expect=_constant(plan, "CLC_BYTES", 0)),
+            ClcRequest(answer(both), "clc_full", CLC),
+            *next_tile(plan),
+        ),
+    )
+
+
 def producer(plan: GemmPlan, announces: bool = True) -> tuple[Op, ...]:
     """role/producer.cu; of a pair only the first CTA announces. Then role/producer_drain.cu: a commit may not signal a
     CTA that has left."""
     announced = (announce(plan, RING),) if announces else ()
     return (
-        _tile(_k_loop(Wait("empty", RING, 1), *announced, *loads(plan, RING), Advance("ring"))),
+        _tile(_k_loop(Wait("empty", RING, 1), *announced, *loads(plan, RING), Advance("ring")), *next_tile(plan)),
         Loop("drain", plan.stages, (Wait("empty", RING, 1), Advance("ring"))),
     )
 
@@ -236,6 +272,7 @@ def issuer(plan: GemmPlan, consumer: int) -> tuple[Op, ...]:
             _k_loop(Wait("full", RING), multiply(plan, RING, consumer), Commit("empty", RING, whole), Advance("ring")),
             Commit(_named("acc_full", consumer, plan), ACC, whole),
             Advance("acc"),
+            *next_tile(plan),
         ),
     )
 
@@ -243,7 +280,7 @@ def issuer(plan: GemmPlan, consumer: int) -> tuple[Op, ...]:
 def epilogue(plan: GemmPlan, consumer: int) -> tuple[Op, ...]:
     """role/epilogue.cu."""
     return (
-        _tile(Wait(_named("acc_full", consumer, plan), ACC), *store(plan, consumer), Advance("acc")),
+        _tile(Wait(_named("acc_full", consumer, plan), ACC), *store(plan, consumer), Advance("acc"), *next_tile(plan)),
         *drain(plan),
     )
 
@@ -266,6 +303,10 @@ def _specialized(plan: GemmPlan) -> tuple[Role, ...]:
     made.append(Role("producer", 1, producer(plan), arrive, leave, ctas=first))
     if pair:
         made.append(Role("producer of the peer", 1, producer(plan, announces=False), arrive, leave, ctas=second))
+    if _answers(plan):
+        made.append(Role("scheduler", 1, scheduler(plan), arrive, leave, ctas=first))
+        if pair:
+            made.append(Role("scheduler of the peer", 1, (), arrive, leave, ctas=second))
     idle = next((r.warps for r in plan.roles if r.name == "idle"), 0)
     if idle:
         made.append(Role("idle", idle, (), arrive, leave))

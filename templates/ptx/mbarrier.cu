@@ -24,6 +24,15 @@ DEVICE void mbarrier_arrive_cluster(uint64_t &bar, int rank) {
 }
 /*% endmacro %*/
 
+/*% macro mbarrier_arrive_expect_tx_cluster() %*/
+// Arrives on the barrier at the same place in CTA `rank` of the cluster, which then waits for so many bytes as well.
+DEVICE void mbarrier_arrive_expect_tx_cluster(uint64_t &bar, uint32_t tx, int rank) {
+  asm volatile("{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %0, %2;\n"
+               "mbarrier.arrive.expect_tx.shared::cluster.b64 _, [remote], %1;\n}"
+               :: "r"(smem_address(&bar)), "r"(tx), "r"(rank) : "memory");
+}
+/*% endmacro %*/
+
 /*% macro mbarrier_arrive_expect_tx() %*/
 DEVICE void mbarrier_arrive_expect_tx(uint64_t &bar, uint32_t tx) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(smem_address(&bar)), "r"(tx) : "memory");

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kgen.device import Card
-from kgen.presets import presets, spec_root
+from kgen.presets import all_presets, spec_root
 
 CHECKOUT = spec_root().parent
 
@@ -119,7 +119,7 @@ def test_a_known_name_saves_starting_the_driver(kgen, monkeypatch, tmp_path):
 def test_list_shows_every_preset_with_what_it_changes(kgen):
     rows = json.loads(kgen("list", "--json").out)
     assert [(r["family"], r["arch"], r["step"]) for r in rows] == [
-        (p.family, p.arch, p.step) for p in presets()
+        (p.family, p.arch, p.step) for p in all_presets()
     ]
     assert rows[1]["changes"] == [{"field": "k_loop", "before": "once", "after": "loop"}]
     assert rows[0]["changes"] == [] and rows[8]["adds"] == "two consumers"

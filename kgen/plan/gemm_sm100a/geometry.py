@@ -14,6 +14,8 @@ WARPGROUP = 128
 LANES = 128  # of tensor memory: one row of an accumulator each
 ROWS_PER_WARP = 32  # a warp reads the lanes of its own quarter
 MMA_K_BYTES = 32  # of each operand row per instruction
+ANSWER_BYTES = 16  # of launch control
+ANSWERS = 2  # of launch control at a time: the next one is asked for while slow roles still read
 DIRECT_CHUNK = 32  # columns in registers at a time where nothing else asks for a width
 
 
@@ -51,6 +53,11 @@ class Geometry:
         return self.spec.schedule.kind == "persistent"
 
     @property
+    def clc(self) -> bool:
+        """Whether launch control hands out the tiles."""
+        return self.spec.schedule.kind == "clc"
+
+    @property
     def consumers(self) -> int:
         return self.spec.warps.consumers
 
@@ -73,16 +80,20 @@ class Geometry:
         return self.mma_warp + self.consumers
 
     @property
+    def control_warps(self) -> int:
+        """Warps with something to do that is not storing: issuers, the producer, perhaps a scheduler."""
+        return self.consumers + 1 + self.clc
+
+    @property
     def idle_warps(self) -> int:
         """setmaxnreg acts on whole warpgroups, so that with a split the control warps fill one."""
-        busy = self.consumers + 1
-        return 4 - busy if self.spec.warps.registers else 0
+        return 4 - self.control_warps if self.spec.warps.registers else 0
 
     @property
     def threads(self) -> int:
         if not self.specialized:
             return WARPGROUP
-        return 32 * (self.store_warps + self.consumers + 1 + self.idle_warps)
+        return 32 * (self.store_warps + self.control_warps + self.idle_warps)
 
     @property
     def stages(self) -> int:

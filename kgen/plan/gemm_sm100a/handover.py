@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from kgen.plan.gemm_sm100a.geometry import ROWS_PER_WARP, Geometry
+from kgen.plan.gemm_sm100a.geometry import ANSWER_BYTES, ANSWERS, ROWS_PER_WARP, Geometry
 from kgen.plan.resources import Arriver, Barrier, Delivery, Launch, Pipeline, Role, SmemMap, TensorMap
 from kgen.plan.smem import smem_request
 
 
 def pipelines(g: Geometry) -> tuple[Pipeline, ...]:
-    """The operand ring (nothing where the threads load), then the accumulators."""
-    return (*((_operands(g),) if g.tma else ()), _accumulators(g))
+    """The operand ring (nothing where the threads load), then the accumulators, then launch control's answers."""
+    return (*((_operands(g),) if g.tma else ()), _accumulators(g), *((_answers(g),) if g.clc else ()))
 
 
 def _operands(g: Geometry) -> Pipeline:
@@ -56,6 +56,28 @@ def _accumulators(g: Geometry) -> Pipeline:
             why="every warp has read its lanes; the store goes on meanwhile",
         )
     return Pipeline("accumulators", g.acc_slots, ("acc",), issuer, drain, full, empty, "ACC_SLOTS" if empty else "")
+
+
+def _answers(g: Geometry) -> Pipeline:
+    """Launch control answers to each CTA; all readers tell the CTA that asks."""
+    full = Barrier(
+        "clc_full",
+        ANSWERS,
+        (Arriver("scheduler", 1, "elected"),),
+        waiter="reader",
+        first_parity=0,
+        why="the scheduler announces the answer, launch control delivers it to every CTA",
+        deliveries=(Delivery("answer", 1, ANSWER_BYTES),),
+    )
+    readers = (
+        Arriver("epilogue", g.store_warps, "warp", ctas=g.group),
+        Arriver("producer", 1, "elected", ctas=g.group),
+        Arriver("mma", g.consumers, "elected"),
+        Arriver("scheduler", 1, "elected"),
+    )
+    why = "every role has read the answer; the scheduler may ask for the one after the next"
+    empty = Barrier("clc_empty", ANSWERS, readers, waiter="scheduler", first_parity=1, why=why)
+    return Pipeline("answers", ANSWERS, ("clc",), "scheduler", "reader", full, empty, "CLC_SLOTS")
 
 
 def _load_maps(g: Geometry) -> list[TensorMap]:
@@ -115,8 +137,10 @@ def roles(g: Geometry) -> tuple[Role, ...]:
         Role("mma", g.mma_warp, g.consumers, f"{each}{whose} issues the MMAs of a consumer", control),
         Role("producer", g.producer_warp, 1, "one elected thread keeps the ring full", control),
     ]
+    if g.clc:
+        made.append(Role("scheduler", g.producer_warp + 1, 1, f"one elected thread{whose} asks for tiles", control))
     if g.idle_warps:
-        made.append(Role("idle", g.producer_warp + 1, g.idle_warps, "complete the warpgroup for setmaxnreg", control))
+        made.append(Role("idle", g.mma_warp + g.control_warps, g.idle_warps, "complete the warpgroup for setmaxnreg", control))
     return tuple(made)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgen.plan.gemm_sm100a.geometry import PATTERN_BYTES, ROWS_PER_WARP, SWIZZLE_BYTES, Geometry
+from kgen.plan.gemm_sm100a.geometry import ANSWER_BYTES, ANSWERS, PATTERN_BYTES, ROWS_PER_WARP, SWIZZLE_BYTES, Geometry
 from kgen.plan.resources import SmemMap, TensorMemory, TmemRegion
 from kgen.plan.smem import in_order
 
@@ -24,6 +24,8 @@ def smem_map(g: Geometry, stages: int) -> SmemMap:
         wanted.append(
             ("d", "Output", (warps, "STAGING", "STORE_ROWS * CHUNK"), size, "D on its way out, private to each warp")
         )
+    if g.clc:
+        wanted.append(("clc", "uint64_t", ("CLC_SLOTS", "2"), ANSWER_BYTES * ANSWERS, "answers of launch control"))
     if g.tma:
         wanted.append(("full", "uint64_t", ("STAGES",), 8 * stages, "k tile has landed"))
         wanted.append(("empty", "uint64_t", ("STAGES",), 8 * stages, "k tile has been read"))
@@ -31,6 +33,9 @@ def smem_map(g: Geometry, stages: int) -> SmemMap:
     wanted.append(("acc_full", "uint64_t", slots, 8 * g.acc_slots, "accumulator is complete"))
     if g.specialized:
         wanted.append(("acc_empty", "uint64_t", slots, 8 * g.acc_slots, "accumulator has been read"))
+    if g.clc:
+        wanted.append(("clc_full", "uint64_t", ("CLC_SLOTS",), 8 * ANSWERS, "answer has come"))
+        wanted.append(("clc_empty", "uint64_t", ("CLC_SLOTS",), 8 * ANSWERS, "answer has been read by all"))
     wanted.append(("tmem", "uint32_t", ("2",), 8, "where tensor memory was allocated; [1] pads"))
     return in_order(wanted, PATTERN_BYTES)
 

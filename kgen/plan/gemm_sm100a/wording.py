@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kgen.plan.gemm_sm100a.geometry import PATTERN_BYTES, ROWS_PER_WARP, Geometry
+from kgen.plan.gemm_sm100a.geometry import ANSWER_BYTES, ANSWERS, PATTERN_BYTES, ROWS_PER_WARP, Geometry
 from kgen.plan.resources import Constant, SmemMap, TensorMemory
 from kgen.plan.smem import smem_request
 
@@ -16,19 +16,23 @@ def parts(g: Geometry) -> dict[str, str]:
     s = g.spec
     common, arch = "gemm/common", f"gemm/{g.arch.folder}"
     pair = g.group > 1
-    wide = "_cluster" if pair and g.persistent else ""
+    walked = g.persistent or g.clc
+    wide = "_cluster" if pair and walked else ""
     shared = "_share_b" if pair else ""
     who = "pair" if pair else "cta"
+    schedule = f"{arch}/schedule/clc{'_pair' if pair else ''}" if g.clc else f"{common}/schedule/{s.schedule.kind}{wide}"
     parts = {
-        "schedule": f"{common}/schedule/{s.schedule.kind}{wide}.cu",
+        "schedule": f"{schedule}.cu",
         "sync": f"{arch}/sync/{who}.cu",
         "store": f"{arch}/store/{s.epilogue.store}.cu",
         "store_call": f"{arch}/store/{s.epilogue.store}_call.cu",
         "grid": f"{common}/launcher/grid_{s.schedule.kind}{wide or shared}.cu",
         "shapes": "project/shapes/any.py",
     }
-    if g.persistent:
+    if walked:
         parts["order"] = f"{common}/order/{'share_b' if pair else 'cta'}.cu"
+        parts["walk"] = f"{common}/order/walk{'_serpentine' if s.schedule.walk == 'serpentine' else ''}.cu"
+    if g.persistent:
         parts["ctas"] = f"{common}/launcher/ctas_{'auto' if s.schedule.ctas == 'auto' else 'fixed'}.cu"
     if s.schedule.kind == "single":
         limit = "one_k_tile" if s.k_loop == "once" else "one_tile"
@@ -36,6 +40,9 @@ def parts(g: Geometry) -> dict[str, str]:
         parts["shapes"] = f"project/shapes/{limit}.py"
     if g.staged:
         parts["stage"] = f"{arch}/store/stage_{8 * g.output.bytes}bit.cu"
+    if g.clc:
+        parts["request"] = f"{arch}/role/request_{who}.cu"
+        parts["next_tile"] = f"{arch}/role/next_tile_{who}.cu"
     if g.specialized:
         parts["fill"] = f"{arch}/role/fill_{who}.cu"
         parts["mma"] = f"{arch}/role/mma_{who}.cu"
@@ -127,7 +134,14 @@ def _schedule_constants(g: Geometry, smem: SmemMap) -> Iterator[Constant]:
     why = "asked for: more than is used, so that no further CTA fits" if request > smem.bytes else "dynamic"
     yield C("SMEM_BYTES", str(request), request, why)
     yield C("SMEM_ALIGNMENT", str(PATTERN_BYTES), PATTERN_BYTES, "the 128-byte swizzle starts anew every 1024 bytes")
-    if g.persistent:
+    if g.clc:
+        yield C("CLC_SLOTS", str(ANSWERS), ANSWERS, "answers of launch control at a time")
+        yield C("CLC_BYTES", str(ANSWER_BYTES), ANSWER_BYTES, "of an answer")
+        epilogues = "4 * NUM_CONSUMERS + 1"
+        expr = f"CLUSTER_SIZE * ({epilogues}) + NUM_CONSUMERS + 1" if g.group > 1 else f"{epilogues} + NUM_CONSUMERS + 1"
+        readers = g.group * (g.store_warps + 1) + g.consumers + 1
+        yield C("CLC_EMPTY_ARRIVALS", expr, readers, "who reads answers")
+    if g.persistent or g.clc:
         yield C("GROUP_M", str(schedule.group_m), schedule.group_m, "rows of tiles walked before the next column")
         if schedule.ctas != "auto":
             yield C("NUM_CTAS", str(schedule.ctas), schedule.ctas, "launched, unless there are fewer tiles")
@@ -138,10 +152,13 @@ def _thread_constants(g: Geometry) -> Iterator[Constant]:
     if g.specialized:
         yield C("MMA_WARP", "4 * NUM_CONSUMERS", g.mma_warp, "the first of NUM_CONSUMERS that issue MMAs")
         yield C("PRODUCER_WARP", "MMA_WARP + NUM_CONSUMERS", g.producer_warp)
+        if g.clc:
+            yield C("SCHEDULER_WARP", "PRODUCER_WARP + 1", g.producer_warp + 1)
         if g.idle_warps:
             yield C("NUM_THREADS", "128 * (NUM_CONSUMERS + 1)", g.threads, "setmaxnreg acts on whole warpgroups")
         else:
-            yield C("NUM_THREADS", "32 * (PRODUCER_WARP + 1)", g.threads)
+            last = "SCHEDULER_WARP" if g.clc else "PRODUCER_WARP"
+            yield C("NUM_THREADS", f"32 * ({last} + 1)", g.threads)
     else:
         yield C("NUM_THREADS", "128", 128, "one warpgroup")
     if split := g.spec.warps.registers:

@@ -24,6 +24,7 @@ def parts(g: Geometry) -> dict[str, str]:
         "grid": f"{common}/launcher/grid_{s.schedule.kind}{wide or shared}.cu",
     }
     if s.schedule.kind == "persistent":
+        parts["walk"] = f"{common}/order/walk.cu"
         parts["order"] = f"{common}/order/{shared.strip('_') or 'cta'}.cu"
         parts["ctas"] = f"{common}/launcher/ctas_{'auto' if s.schedule.ctas == 'auto' else 'fixed'}.cu"
     parts["shapes"] = "project/shapes/any.py"

@@ -39,13 +39,18 @@ class Tile(Part):
 class Schedule(Part):
     """Which CTA computes which tile of D, and when."""
 
-    kind: Literal["single", "grid", "persistent"] = Field(
+    kind: Literal["single", "grid", "persistent", "clc"] = Field(
         "persistent",
-        description="single: one tile, one CTA; grid: one CTA (or pair) per tile; "
-        "persistent: resident CTAs walk the tiles",
+        description="single: one tile, one CTA; grid: one CTA (or pair) per tile; persistent: resident CTAs walk the "
+        "tiles; clc: they ask launch control for the tiles of CTAs that have not started",
     )
     group_m: int = Field(
-        8, ge=1, le=64, description="persistent raster: rows of tiles walked before stepping one column"
+        8, ge=1, le=64, description="persistent and clc raster: rows of tiles walked before stepping one column"
+    )
+    walk: Literal["down", "serpentine"] = Field(
+        "down",
+        description="persistent and clc raster: down: every column from its top; serpentine: down and up in turn, and "
+        "every other group of rows backwards",
     )
     ctas: Literal["auto"] | Annotated[int, Field(ge=1, le=4096)] = Field(
         "auto", description="persistent: CTAs launched; auto = every SM of the card filled"
@@ -206,6 +211,13 @@ def _pair_needs_roles(s: Spec):
         yield Refusal(
             "cluster.cta_group", "schedule.kind: single launches one CTA", "set schedule.kind: grid or persistent"
         )
+
+
+@RULES.rule("schedule.kind", "warps.roles")
+def _scheduler_is_a_role(s: Spec):
+    """`schedule.kind: clc` needs `warps.roles: specialized`."""
+    if s.schedule.kind == "clc" and s.warps.roles == "unified":
+        yield Refusal("schedule.kind", "a scheduler warp asks for tiles, which takes a role", "set roles: specialized")
 
 
 @RULES.rule("cluster.cta_group", "schedule.ctas")

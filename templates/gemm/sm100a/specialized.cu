@@ -8,6 +8,12 @@ ${ part("gemm/sm100a/cursor.cu") }
 ${ part("gemm/sm100a/mma.cu") }
 
 ${ part(plan.parts.release) }
+/*% if "request" in plan.parts %*/
+
+${ part(plan.parts.next_tile) }
+
+${ part("gemm/sm100a/role/next_tile_of_warp.cu") }
+/*% endif %*/
 
 ${ part(plan.parts.store) }
 
@@ -26,9 +32,19 @@ gemm(${ part("gemm/common/parameters.cu") }) {
 /*% endif %*/
     if (elect_one()) {
       Cursor<STAGES> ring;
-      ${ part(plan.parts.schedule, depth=3, body=part("gemm/sm100a/role/producer.cu")) }
+      ${ part(plan.parts.schedule, depth=3, next_tile="next_tile", body=part("gemm/sm100a/role/producer.cu")) }
       ${ part("gemm/sm100a/role/producer_drain.cu", depth=3) }
     }
+/*% if "request" in plan.parts %*/
+  } else if (warp == SCHEDULER_WARP) {
+    // Scheduler: one thread${ " of the pair" if plan.pair } asks launch control for tiles.
+/*% if plan.split_registers %*/
+    setmaxnreg_dec<CONTROL_REGISTERS>();
+/*% endif %*/
+    if (${ part(plan.parts.mma) }) {
+      ${ part("gemm/sm100a/role/scheduler.cu", depth=3) }
+    }
+/*% endif %*/
   } else if (warp >= MMA_WARP) {
     // Issuers: one thread${ " of the pair" if plan.pair } per consumer multiplies k tiles as they land.
 /*% if plan.split_registers %*/
@@ -38,7 +54,7 @@ gemm(${ part("gemm/common/parameters.cu") }) {
     if (${ "consumer < NUM_CONSUMERS && " if plan.roles[-1].name == "idle" }${ part(plan.parts.mma) }) {
       Cursor<STAGES> ring;
       Cursor<ACCUMULATORS> acc;
-      ${ part(plan.parts.schedule, depth=3, body=part("gemm/sm100a/role/mma.cu")) }
+      ${ part(plan.parts.schedule, depth=3, next_tile="next_tile", body=part("gemm/sm100a/role/mma.cu")) }
     }
   } else {
     // Epilogue: one warpgroup per consumer stores what its issuer has multiplied.
@@ -50,7 +66,7 @@ gemm(${ part("gemm/common/parameters.cu") }) {
 /*% if "stage" in plan.parts %*/
     int turn = 0;
 /*% endif %*/
-    ${ part(plan.parts.schedule, depth=2, body=part("gemm/sm100a/role/epilogue.cu")) }
+    ${ part(plan.parts.schedule, depth=2, next_tile="next_tile_of_warp", body=part("gemm/sm100a/role/epilogue.cu")) }
 /*% if "stage" in plan.parts %*/
     ${ part("gemm/sm100a/store/drain.cu", depth=2) }
 /*% endif %*/
