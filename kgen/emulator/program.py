@@ -247,10 +247,11 @@ class Binder:
             raise EmulatorError(f"register {x.name} (.{x.type}) is too narrow to be written as .{type_}")
         return self.dst(x, ("s" if type_[0] == "s" else "u") + str(8 * bank))
 
-    def quad(self, x) -> int:
-        """The slot of a .b128 register: uint64 [32, 2], low half first."""
+    def quad(self, x, write: bool = False) -> int:
+        """The slot of a .b128 register, read or written: uint64 [32, 2], low half first."""
         if not isinstance(x, Reg) or self.register(x)[0] != 16:
             raise EmulatorError("a .b128 register is needed here")
+        (self.written if write else self.read).add(x.name)
         return self._slot(("quad", x.name), ("quad", self.register(x)[1]))
 
     def pred(self, x) -> int:

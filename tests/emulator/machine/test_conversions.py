@@ -27,7 +27,8 @@ def convert(text, *sources, out):
         lines.append(f"mad.wide.u32 %a, %i, {size}, %a; ld.global.{REGISTERS[size]} %s{i}, [%a];")
     text = f"""{HEADER}.visible .entry k({params}) {{ .reg .b64 %a; .reg .b32 %i; .reg .{REGISTERS[wide]} %d;
       mov.u32 %i, %tid.x; {" ".join(lines)} {text}
-      ld.param.u64 %a, [p{len(sources)}]; mad.wide.u32 %a, %i, {wide}, %a; st.global.{REGISTERS[wide]} [%a], %d; ret; }}"""
+      ld.param.u64 %a, [p{len(sources)}];
+      mad.wide.u32 %a, %i, {wide}, %a; st.global.{REGISTERS[wide]} [%a], %d; ret; }}"""
     launch(text, "k", 1, n, [*map(np.ascontiguousarray, sources), result])
     return result
 
