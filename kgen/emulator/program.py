@@ -74,12 +74,14 @@ class Program:
     def rows(self, warp) -> list:
         """The value of every slot for a new warp."""
         rows = []
+        seen: dict = {}  # all rows of a bank as one type: cut in one go, that is cheaper than one by one
         for kind, *rest in self.slots:
             if kind == "reg":
                 bank, index, dtype = rest
-                row = warp.banks[bank][index].view(dtype)
-                step = row.size // 32
-                rows.append(row[::step] if step > 1 else row)
+                if (bank, dtype) not in seen:
+                    view = warp.banks[bank].view(dtype)
+                    seen[bank, dtype] = list(view[:, :: view.shape[1] // 32])
+                rows.append(seen[bank, dtype][index])
             elif kind == "const":
                 rows.append(rest[0])
             elif kind == "quad":

@@ -33,7 +33,7 @@ def mov(b, inst, mods):
         return unary(np.logical_not, out, s)
 
     def fn(w, m):
-        np.copyto(w.v[out], w.v[s], where=m)
+        put(w.v[out], w.v[s], m)
 
     return fn
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from kgen.emulator import formats
 from kgen.emulator.isa import half
-from kgen.emulator.isa.helpers import through
+from kgen.emulator.isa.helpers import put, through
 from kgen.emulator.operands import Vector
 from kgen.emulator.registry import op
 from kgen.errors import EmulatorError
@@ -73,7 +73,7 @@ def _fast(b, d, name, slots):
         v = w.v
         r = np.empty((32, 2), kind)
         r[:, 0], r[:, 1] = v[lower], v[upper]
-        np.copyto(v[d], half.canonical(name, r.view(np.uint16)).view(np.uint32)[:, 0], where=m)
+        put(v[d], half.canonical(name, r.view(np.uint16)).view(np.uint32)[:, 0], m)
 
     return fn
 

@@ -60,7 +60,7 @@ def test_128_bit_atomics():
 def test_an_unwritten_128_bit_register_is_noticed():
     text = f"""{HEADER}.visible .entry k(.param .u64 p) {{ .reg .b64 %a; .reg .b128 %r;
       ld.param.u64 %a, [p]; st.global.b128 [%a], %r; ret; }}"""
-    with pytest.raises(EmulatorError, match="uninitialised-register.*%r"):
+    with pytest.raises(EmulatorError, match=r"uninitialised-register.*%r"):
         launch(text, "k", 1, 1, [np.zeros(2, np.uint64)])
 
 
@@ -70,7 +70,8 @@ def matrix(load, rows, registers):
     stores = " ".join(f"st.global.u32 [%b+{4 * i}], %r{i};" for i in range(registers))
     text = f"""{HEADER}.visible .entry k(.param .u64 p, .param .u64 o) {{ .shared .align 16 .b8 s[512];
       .reg .b64 %a, %b; .reg .b32 %i, %s, %r<4>, %x<4>; mov.u32 %i, %tid.x; ld.param.u64 %a, [p];
-      mad.wide.u32 %a, %i, 16, %a; ld.global.v4.u32 {{%x0, %x1, %x2, %x3}}, [%a]; mov.u32 %s, s; mad.lo.u32 %s, %i, 16, %s;
+      mad.wide.u32 %a, %i, 16, %a; ld.global.v4.u32 {{%x0, %x1, %x2, %x3}}, [%a]; mov.u32 %s, s;
+      mad.lo.u32 %s, %i, 16, %s;
       st.shared.v4.u32 [%s], {{%x0, %x1, %x2, %x3}}; bar.sync 0;
       {load} {{{regs}}}, [%s]; ld.param.u64 %b, [o]; mad.wide.u32 %b, %i, {4 * registers}, %b; {stores} ret; }}"""
     out = np.zeros((32, registers, 4), np.uint8)
@@ -115,8 +116,10 @@ def test_stored_byte_matrices_come_back():
 
 
 def test_red_async_adds_and_completes():
-    text = f"""{HEADER}.visible .entry k(.param .u64 o) .reqnctapercluster 2 {{ .shared .align 8 .b64 bar; .shared .b32 n;
-      .reg .pred %p; .reg .b64 %b; .reg .b32 %c, %r, %m, %x; mov.u32 %c, %cluster_ctarank; mov.u32 %m, bar; mov.u32 %x, n;
+    text = f"""{HEADER}.visible .entry k(.param .u64 o) .reqnctapercluster 2 {{
+      .shared .align 8 .b64 bar; .shared .b32 n;
+      .reg .pred %p; .reg .b64 %b; .reg .b32 %c, %r, %m, %x;
+      mov.u32 %c, %cluster_ctarank; mov.u32 %m, bar; mov.u32 %x, n;
       mov.u32 %r, 5; st.shared.u32 [n], %r; mbarrier.init.shared.b64 [bar], 1;
       mbarrier.arrive.expect_tx.shared.b64 _, [bar], 4;
       barrier.cluster.arrive; barrier.cluster.wait; xor.b32 %c, %c, 1;
@@ -142,6 +145,6 @@ def test_refusals_say_why(text, reason):
 
 def test_unknown_checks_are_reported_with_the_nearest_name():
     text = f"{HEADER}.visible .entry k() {{ ret; }}"
-    with pytest.raises(EmulatorError, match="'unitialised-shared'.*'uninitialised-shared'"):
+    with pytest.raises(EmulatorError, match=r"'unitialised-shared'.*'uninitialised-shared'"):
         launch(text, "k", 1, 32, [], warn=["unitialised-shared"])
     launch(text, "k", 1, 32, [], warn=["all"], strict=sorted(NAMES))
