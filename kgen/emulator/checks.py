@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from kgen.emulator.check_names import verify
 from kgen.emulator.monitor import DEFAULT_LEVELS, ERROR, OFF, WARN, Monitor
 
 __all__ = ["check_read", "make_monitor", "mark_write"]
@@ -22,7 +23,8 @@ class _All(dict):
 
 def make_monitor(warn: Iterable[str], strict: Iterable[str], locate) -> Monitor:
     """The monitor of a launch. Names of checks that only warn ("all": every one), and of those that are errors."""
-    names = set(warn)
+    names, strict = set(warn), set(strict)
+    verify((names - {"all"}) | strict)
     levels = _All() if "all" in names else dict.fromkeys(names, WARN)
     levels.update(dict.fromkeys(strict, ERROR))
     return Monitor(levels=levels, locate=locate)

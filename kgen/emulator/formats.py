@@ -123,12 +123,15 @@ def decode(codes, fmt: Format) -> np.ndarray:
     return fmt.table[codes & ((1 << width) - 1)]
 
 
-def encode(values, fmt: Format, rounding: str = "rn", satfinite: bool = False, relu: bool = False):
+def encode(
+    values, fmt: Format, rounding: str = "rn", satfinite: bool = False, relu: bool = False, random=0.0, kept: int = 0
+):
     """Codes (uint8, uint16 or uint32) of float32 or float64 `values`.
 
-    rounding: "rn" nearest even, "rz" toward zero, "rna" nearest with ties away (tf32), "rp" up (ue8m0;
-    there "rz" is the other choice). Without satfinite an overflow gives what IEEE says: infinity when
-    rounding to nearest (NaN in e4m3), the largest finite value when rounding toward zero; the 4- and 6-bit
+    rounding: "rn" nearest even, "rz" toward zero, "rm" down, "rp" up, "rna" nearest with ties away (tf32),
+    "rs" toward zero after `random` (0..1, of `kept` bits) units of the last place were added; ue8m0 has "rz"
+    and "rp". Without satfinite an overflow gives what IEEE says: infinity when rounding to nearest (NaN in
+    e4m3), the largest finite value when rounding the other way; the 4- and 6-bit
     formats always saturate. Subnormal results are kept.
     """
     values = np.asarray(values, np.float64)
@@ -138,15 +141,20 @@ def encode(values, fmt: Format, rounding: str = "rn", satfinite: bool = False, r
         codes = _encode_ue8m0(magnitude, rounding, satfinite)
         return np.where(nan, 0xFF, codes).astype(fmt.dtype)
     infinite = np.isinf(magnitude)
-    codes = _rounded(np.where(infinite, 0.0, magnitude), fmt, rounding)
+    negative = np.signbit(values) & ~nan
+    if rounding in ("rm", "rp"):
+        away = negative if rounding == "rm" else ~negative
+        codes = _rounded(np.where(infinite, 0.0, magnitude), fmt, "directed", away)
+    else:
+        away = rounding != "rz"
+        codes = _rounded(np.where(infinite, 0.0, magnitude), fmt, rounding, random, kept)
     overflow = codes > fmt.max_code
     codes = np.where(overflow, fmt.max_code, codes)
     if not satfinite and fmt.special != "finite":
-        past_top = infinite | (overflow if rounding != "rz" else False)
+        past_top = infinite | (overflow & away)
         codes = np.where(past_top, fmt.max_code + 1, codes)  # the code of infinity, or e4m3's NaN
     else:
         codes = np.where(infinite, fmt.max_code, codes)
-    negative = np.signbit(values) & ~nan
     if relu:
         codes = np.where(negative, 0, codes)
     elif fmt.signed:
@@ -155,8 +163,9 @@ def encode(values, fmt: Format, rounding: str = "rn", satfinite: bool = False, r
     return np.where(nan, fmt.nan_code if fmt.special != "finite" else fmt.max_code, codes).astype(fmt.dtype)
 
 
-def _rounded(magnitude: np.ndarray, fmt: Format, rounding: str) -> np.ndarray:
-    """int64 codes of finite magnitudes, without regard to the top of the range."""
+def _rounded(magnitude: np.ndarray, fmt: Format, rounding: str, extra=0.0, kept: int = 0) -> np.ndarray:
+    """int64 codes of finite magnitudes, without regard to the top of the range. extra: which go away from zero
+    ("directed"), or the random part that is added ("rs")."""
     _, exponent = np.frexp(magnitude)
     # frexp's exponent of zero is 0, far above the smallest.
     exponent = np.where(magnitude == 0, fmt.min_exponent, np.maximum(exponent - 1, fmt.min_exponent))
@@ -165,6 +174,11 @@ def _rounded(magnitude: np.ndarray, fmt: Format, rounding: str) -> np.ndarray:
         scaled = np.rint(scaled)
     elif rounding == "rz":
         scaled = np.floor(scaled)
+    elif rounding == "directed":
+        scaled = np.where(extra, np.ceil(scaled), np.floor(scaled))
+    elif rounding == "rs":
+        # Bits below the random ones never carry, and would not fit into a float64 with them.
+        scaled = np.floor(np.floor(scaled * 2.0**kept) / 2.0**kept + extra)
     elif rounding == "rna":
         # floor(x + 0.5) would round up the largest value below one half.
         whole = np.floor(scaled)

@@ -8,8 +8,8 @@ Notation: warp w, lane l, group g = l // 4, position c = l % 4.
 
 Sources: PTX ISA, "Matrix Fragments for mma.m16n8k*" (formulas in the text); the wgmma fragments are figures
 there and are taken from CUTLASS' CLayout/ALayout, which repeat the mma.sync fragments for each warp's 16
-rows; ldmatrix/stmatrix from their text. The b8 forms of ldmatrix/stmatrix (m16n16, m8n16, m16n8) are not
-covered.
+rows; ldmatrix/stmatrix from their text; their b8 forms (m16n16, m8n16, m16n8), of which the text says only which
+elements a thread holds, are taken from CUTLASS' copy traits for sm_100.
 """
 
 from __future__ import annotations
@@ -114,6 +114,33 @@ def ldmatrix(count: int, transposed: bool = False) -> tuple[np.ndarray, np.ndarr
     row, col = (2 * c + p, g) if transposed else (g, 2 * c + p)
     source, element, matrix = np.broadcast_arrays(8 * q + row, col, q)
     return tuple(np.ascontiguousarray(a) for a in (source, element, matrix))
+
+
+def ldmatrix_b8(shape: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """(lane that supplies the row, byte of the row), int64 [32, registers, 4], of the b8 forms of ldmatrix and
+    stmatrix: m8n16 (as it lies), m16n16 (transposed, two registers a matrix), m16n8 (transposed, stmatrix)."""
+    if count not in ((1, 2) if shape == "m16n16" else (1, 2, 4)):
+        raise EmulatorError(f"ldmatrix.{shape}: .x{count} does not exist")
+    _, g, c, q, p = _grid(32, count * (2 if shape == "m16n16" else 1), 4)
+    if shape == "m8n16":
+        source, byte = 8 * q + g, 4 * c + p
+    elif shape == "m16n8":
+        source, byte = 8 * q + 2 * c + p % 2, g + 8 * (p // 2)
+    else:
+        source, byte = 16 * (q // 2) + 4 * c + 2 * (q % 2) + p % 2, g + 8 * (p // 2)
+    source, byte = np.broadcast_arrays(source, byte)
+    return np.ascontiguousarray(source), np.ascontiguousarray(byte)
+
+
+def expand(rows: np.ndarray, source: str) -> np.ndarray:
+    """uint8 [..., 16] of 16-byte rows [..., 16] of b8, b4x16_p64 or b6x16_p32 elements: one element a byte, in its
+    low bits, the first element from the lowest bits of the row (PTX ISA, "Optional Decompression")."""
+    if source == "b8":
+        return rows
+    bits = 4 if source == "b4x16_p64" else 6
+    stream = np.unpackbits(rows, axis=-1, bitorder="little")[..., : 16 * bits]
+    weights = (1 << np.arange(bits)).astype(np.uint8)
+    return (stream.reshape(*rows.shape[:-1], 16, bits) * weights).sum(-1).astype(np.uint8)
 
 
 def pack(elements: np.ndarray, bits: int) -> np.ndarray:

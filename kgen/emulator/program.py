@@ -74,12 +74,14 @@ class Program:
     def rows(self, warp) -> list:
         """The value of every slot for a new warp."""
         rows = []
+        seen: dict = {}  # all rows of a bank as one type: cut in one go, that is cheaper than one by one
         for kind, *rest in self.slots:
             if kind == "reg":
                 bank, index, dtype = rest
-                row = warp.banks[bank][index].view(dtype)
-                step = row.size // 32
-                rows.append(row[::step] if step > 1 else row)
+                if (bank, dtype) not in seen:
+                    view = warp.banks[bank].view(dtype)
+                    seen[bank, dtype] = list(view[:, :: view.shape[1] // 32])
+                rows.append(seen[bank, dtype][index])
             elif kind == "const":
                 rows.append(rest[0])
             elif kind == "quad":
@@ -247,10 +249,11 @@ class Binder:
             raise EmulatorError(f"register {x.name} (.{x.type}) is too narrow to be written as .{type_}")
         return self.dst(x, ("s" if type_[0] == "s" else "u") + str(8 * bank))
 
-    def quad(self, x) -> int:
-        """The slot of a .b128 register: uint64 [32, 2], low half first."""
+    def quad(self, x, write: bool = False) -> int:
+        """The slot of a .b128 register, read or written: uint64 [32, 2], low half first."""
         if not isinstance(x, Reg) or self.register(x)[0] != 16:
             raise EmulatorError("a .b128 register is needed here")
+        (self.written if write else self.read).add(x.name)
         return self._slot(("quad", x.name), ("quad", self.register(x)[1]))
 
     def pred(self, x) -> int:

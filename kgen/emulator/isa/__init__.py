@@ -16,6 +16,7 @@ from kgen.emulator.isa import (  # noqa: F401
     matrix,
     mbarriers,
     moves,
+    narrow,
     tcgen05,
     tma,
     warpwide,

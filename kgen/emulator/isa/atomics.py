@@ -45,7 +45,7 @@ def atomic(b, inst, mods):
     operands = list(inst.operands)
     d = operands.pop(0) if inst.op == "atom" else Sink()
     if type_ == "b128":
-        raise EmulatorError("128-bit atomics are not modelled")
+        return _atomic128(b, inst, name, space, d, operands)
     row_type = {"f16": "b16", "bf16": "b16"}.get(type_, type_)
     size = np.dtype(dtype_of(row_type)).itemsize
     address, base_space = b.address(operands[0])
@@ -87,6 +87,41 @@ def atomic(b, inst, mods):
                             view[at + k] = operate(old[k], x[k], c)
                         if outs[j] is not None:
                             v[outs[j]][lane : lane + 1] = old.view(v[outs[j]].dtype)
+        w.machine.progress += 1
+
+    return fn
+
+
+def _atomic128(b, inst, name, space, d, operands):
+    """atom.exch.b128 and atom.cas.b128."""
+    if name not in ("exch", "cas") or inst.op != "atom":
+        raise EmulatorError(f"{inst.name}: 128-bit atomics are atom.exch and atom.cas")
+    address, base_space = b.address(operands[0])
+    out = None if isinstance(d, Sink) else b.quad(d, True)
+    first, second = b.quad(operands[1]), b.quad(operands[2]) if name == "cas" else None
+    space, what = space or base_space or "", inst.name
+
+    def fn(w, m):
+        v = w.v
+        lanes = np.arange(32) if m is True else np.flatnonzero(m)
+        a = address(w)[lanes]
+        check_alignment(a, 16, what)
+        for select, kind, memory, index in places(w, a, m, 16, space, what, True):
+            if kind == "shared":
+                check_read(w, memory, index, 16, what)
+                mark_write(w, memory, index, 16, what, lanes[select])
+            view = memory.views[8]
+            for lane, byte in zip(lanes[select].tolist(), index.tolist(), strict=True):
+                w.cta.cluster.handover.acquire((kind, id(memory), byte), w.actor)
+                w.cta.cluster.handover.release((kind, id(memory), byte), w.actor)
+                old = view[byte >> 3 : (byte >> 3) + 2].copy()
+                x = v[first][lane].copy()
+                if second is None:
+                    view[byte >> 3 : (byte >> 3) + 2] = x
+                elif (old == x).all():
+                    view[byte >> 3 : (byte >> 3) + 2] = v[second][lane]
+                if out is not None:
+                    v[out][lane] = old
         w.machine.progress += 1
 
     return fn

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kgen.emulator.isa.helpers import apply, ternary, through, unary
-from kgen.emulator.operands import Imm, Reg
+from kgen.emulator.operands import Imm, Pair, Reg
 from kgen.emulator.registry import op
 from kgen.errors import EmulatorError
 
@@ -208,9 +208,7 @@ def fns(b, inst, mods):
 def lop3(b, inst, mods):
     type_ = mods.last()
     combine = mods.choose("or", "and")
-    if combine:
-        raise EmulatorError("lop3 with a predicate is not modelled")
-    d, x, y, z, table = inst.operands
+    d, x, y, z, table = inst.operands[:5]
     lut = table.value
 
     def f(p, q, r):
@@ -220,12 +218,28 @@ def lop3(b, inst, mods):
                 out |= (p if i & 4 else ~p) & (q if i & 2 else ~q) & (r if i & 1 else ~r)
         return out
 
-    return ternary(f, b.dst(d, type_), b.src(x, type_), b.src(y, type_), b.src(z, type_))
+    x, y, z = b.src(x, type_), b.src(y, type_), b.src(z, type_)
+    if combine is None:
+        return ternary(f, b.dst(d, type_), x, y, z)
+    if not isinstance(d, Pair) or len(inst.operands) != 6:
+        raise EmulatorError(f"{inst.name} needs d|p and a sixth operand")
+    out, p = b.dst(d.first, type_), b.dst(d.second, "pred")
+    q, negated = _maybe_negated(b, inst.operands[5])
+
+    def fn(w, m):
+        v = w.v
+        r = f(v[x], v[y], v[z])
+        test = _BOOL[combine](r != 0, v[q] ^ negated)
+        if out is not None:
+            np.copyto(v[out], r, where=m)
+        np.copyto(v[p], test, where=m)
+
+    return fn
 
 
 @op("prmt")
 def prmt(b, inst, mods):
-    mods.last()
+    mods.flag("b32")  # the mode stands behind the type: prmt.b32.f4e
     mode = mods.choose("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
     d, x, y, c = inst.operands
     fixed = {
@@ -238,7 +252,7 @@ def prmt(b, inst, mods):
     }
 
     def f(p, q, sel):
-        pool = np.concatenate([p.view(np.uint8).reshape(32, 4), q.view(np.uint8).reshape(32, 4)], 1)
+        pool = np.stack([p, q], 1).view(np.uint8)
         if mode:
             pick = np.array([fixed[mode](int(s) & 3) for s in sel.tolist()]) & 7
             return np.take_along_axis(pool, pick, 1).copy().view(np.uint32)[:, 0]

@@ -1,11 +1,11 @@
-"""cvt, cvt.pack and cvta. PTX ISA §9.7.9.20-22."""
+"""cvt of single values, cvta. PTX ISA §9.7.9.20-21. Pairs are in narrow.py."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from kgen.emulator import formats
-from kgen.emulator.isa import half
+from kgen.emulator.isa import exact, half, narrow
 from kgen.emulator.isa.floating import flush, round_f32
 from kgen.emulator.isa.helpers import nothing, through
 from kgen.emulator.memory import GLOBAL_WINDOW, LOCAL_WINDOW, SHARED_WINDOW
@@ -15,31 +15,23 @@ from kgen.errors import EmulatorError
 
 _INTS = {f"{s}{n}" for s in "us" for n in (8, 16, 32, 64)}
 _FLOATS = {"f16", "bf16", "f32", "f64", "tf32"}
-_NARROW = {"e4m3": "e4m3", "e5m2": "e5m2", "e2m1": "e2m1", "e2m3": "e2m3", "e3m2": "e3m2", "ue8m0": "ue8m0"}
-_PAIRS = {f"{n}x2": n for n in ("f16", "bf16", *_NARROW)}
 _ROUND = ("rn", "rz", "rm", "rp", "rna", "rs", "rni", "rzi", "rmi", "rpi")
 _TO_INT = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
-
-
-def _format(name: str):
-    return getattr(formats, name.upper(), None) or next(
-        f for f in vars(formats).values() if getattr(f, "name", None) == name
-    )
 
 
 @op("cvt")
 def cvt(b, inst, mods):
     source, out = mods.last(), mods.last()
-    while out in ("scaled", "n2", "ul1") or out.startswith("scaled::"):
-        raise EmulatorError(f"{inst.name} is not modelled")
+    if any("scaled::" in x for x in inst.mods):
+        raise EmulatorError(f"{inst.name} is not modelled: how the scale enters the rounding is not documented here")
     mode = mods.choose(*_ROUND)
     ftz, sat, satfinite, relu = mods.flag("ftz"), mods.flag("sat"), mods.flag("satfinite"), mods.flag("relu")
     if mode == "rs":
-        raise EmulatorError("cvt with stochastic rounding is not modelled")
-    if out in _PAIRS:
-        if source in _PAIRS:
-            return _unpack(b, inst, out, source, relu)
-        return _pack(b, inst, out, mode, satfinite, relu, ftz)
+        return narrow.stochastic(b, inst, out, source, satfinite, relu)
+    if out in narrow.PAIRS:
+        if source in narrow.PAIRS and out in ("f16x2", "bf16x2"):
+            return narrow.unpack(b, inst, out, source, relu)
+        return narrow.pack(b, inst, out, source, mode, satfinite, relu)
     if out in _FLOATS and source in _FLOATS:
         return _float_float(b, inst, out, source, mode, ftz, sat, satfinite, relu)
     if out in _INTS and source in _INTS:
@@ -86,10 +78,7 @@ def _float_int(b, inst, out, source, mode, ftz):
     info = np.iinfo(f"{'i' if out[0] == 's' else 'u'}{int(out[1:]) // 8}")
 
     def f(p):
-        r = whole(read(p).astype(np.float64))
-        return np.array(
-            [0 if v != v else info.max if v >= info.max else info.min if v <= info.min else int(v) for v in r.tolist()]
-        ).astype(info.dtype)
+        return exact.to_integer(whole(read(p).astype(np.float64)), info.dtype)
 
     return through(f, b.wide_dst(inst.operands[0], out), x)
 
@@ -99,12 +88,15 @@ def _int_float(b, inst, out, source, mode, sat):
     x = b.src(x, source)
     mode = mode or "rn"
     if out == "f64":
-        return through(lambda p: p.astype(np.float64), b.dst(d, "f64"), x)
+        return through(lambda p: exact.integer_to_f64(p, mode), b.dst(d, "f64"), x)
     if out == "f32":
         if mode == "rn":
             return through(lambda p: p.astype(np.float32), b.dst(d, "f32"), x)
-        return through(lambda p: round_f32(p.astype(np.float64), mode), b.dst(d, "f32"), x)
-    return through(lambda p: half.narrow(out, p.astype(np.float64)), b.dst(d, "b16"), x)
+        return through(lambda p: round_f32(exact.odd_f64(p), mode), b.dst(d, "f32"), x)
+    if out == "tf32":
+        raise EmulatorError(f"{inst.name} does not exist")
+    fmt = formats.FORMATS[out]
+    return through(lambda p: formats.encode(exact.odd_f64(p), fmt, mode), b.dst(d, "b16"), x)
 
 
 def _float_float(b, inst, out, source, mode, ftz, sat, satfinite, relu):
@@ -114,7 +106,7 @@ def _float_float(b, inst, out, source, mode, ftz, sat, satfinite, relu):
     if mode in _TO_INT:
         steps.append(_TO_INT[mode])
     if relu:
-        steps.append(lambda r: np.where(np.isnan(r), r, np.maximum(r, 0)))
+        steps.append(lambda r: np.where((r > 0) | np.isnan(r), r, r.dtype.type(0)))
     if sat:
         steps.append(lambda r: np.where(np.isnan(r), 0, np.clip(r, 0, 1)))
 
@@ -131,61 +123,12 @@ def _float_float(b, inst, out, source, mode, ftz, sat, satfinite, relu):
             return through(lambda p: round_f32(value(p), mode), b.dst(d, "f32"), x)
         return through(lambda p: (flush if ftz else np.asarray)(value(p).astype(np.float32)), b.dst(d, "f32"), x)
     if out == "tf32":
-        return through(lambda p: _tf32(value(p), mode or "rna"), b.dst(d, "b32"), x)
+        f = lambda p: formats.encode(value(p), formats.TF32, mode or "rna", satfinite)  # noqa: E731
+        return through(f, b.dst(d, "b32"), x)
     if mode in ("rz", "rm", "rp") or satfinite:
-        fmt = _format(out)
-        r = mode or "rn"
+        fmt, r = formats.FORMATS[out], mode or "rn"
         return through(lambda p: formats.encode(value(p), fmt, r, satfinite), b.dst(d, "b16"), x)
     return through(lambda p: half.narrow(out, value(p)), b.dst(d, "b16"), x)
-
-
-def _tf32(values, mode):
-    bits = values.astype(np.float32).view(np.uint32)
-    if mode == "rz":
-        return bits & np.uint32(0xFFFFE000)
-    # rna: ties away from zero; rn: to even
-    add = np.uint32(0x1000) if mode == "rna" else np.uint32(0xFFF) + (bits >> np.uint32(13) & np.uint32(1))
-    return np.where(np.isfinite(values), (bits + add) & np.uint32(0xFFFFE000), bits)
-
-
-def _pack(b, inst, out, mode, satfinite, relu, ftz):
-    name = _PAIRS[out]
-    d, upper, lower = inst.operands
-    slots = b.src(upper, "f32"), b.src(lower, "f32")
-    if name in ("f16", "bf16") and mode == "rn" and not satfinite:
-        kind = half.numpy_type(name)
-
-        def pair(hi, lo):
-            r = np.empty((32, 2), kind)
-            r[:, 0], r[:, 1] = lo, hi
-            if relu:
-                r = np.where(np.isnan(r), r, np.maximum(r, kind(0)))
-            return r.view(np.uint32)[:, 0]
-
-        return through(pair, b.dst(d, "b32"), *slots)
-    fmt = _format(name)
-    width = {"f16": "b32", "bf16": "b32", "e2m1": "b8"}.get(name, "b16")
-    mode = mode or "rn"
-
-    def f(hi, lo):
-        return formats.pack_pair(
-            formats.encode(hi, fmt, mode, satfinite, relu), formats.encode(lo, fmt, mode, satfinite, relu), fmt
-        )
-
-    return through(f, b.wide_dst(d, width), *slots)
-
-
-def _unpack(b, inst, out, source, relu):
-    d, x = inst.operands
-    fmt, name = _format(_PAIRS[source]), _PAIRS[out]
-    width = {"f16": "b32", "bf16": "b32", "e2m1": "b8"}.get(_PAIRS[source], "b16")
-
-    def f(p):
-        hi, lo = formats.unpack_pair(np.ascontiguousarray(p), fmt)
-        hi, lo = (half.narrow(name, formats.decode(c, fmt)).astype(np.uint32) for c in (hi, lo))
-        return hi << np.uint32(16) | lo
-
-    return through(f, b.dst(d, "b32"), b.src(x, width))
 
 
 _WINDOWS = {

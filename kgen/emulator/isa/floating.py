@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kgen.emulator.isa import half, integer
+from kgen.emulator.isa import exact, half, integer
 from kgen.emulator.isa.helpers import apply, through, unary
 from kgen.emulator.registry import op
 from kgen.errors import EmulatorError
@@ -17,6 +17,7 @@ from kgen.errors import EmulatorError
 ROUNDINGS = ("rn", "rz", "rm", "rp")
 _TINY = np.float32(2.0**-126)
 _OPS = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
+_EXACT = {"add": exact.add, "sub": lambda x, y, mode: exact.add(x, -y, mode), "mul": exact.multiply}
 
 
 def flush(x):
@@ -65,19 +66,6 @@ def fused(a, b, c, mode: str = "rn"):
         if not (tie | (np.abs(total) < _TINY)).any():
             return total.astype(np.float32)
     return round_f32(to_odd_sum(product, c), mode)
-
-
-def _fma64(a, b, c):
-    from fractions import Fraction
-
-    out = []
-    for x, y, z in zip(a.tolist(), b.tolist(), c.tolist(), strict=True):
-        if np.isfinite(x) and np.isfinite(y) and np.isfinite(z):
-            total = Fraction(x) * Fraction(y) + Fraction(z)
-            out.append(float(total) if total else x * y + z)
-        else:
-            out.append(x * y + z)
-    return np.array(out)
 
 
 def _f32_function(mods, f, arity_modes=True):
@@ -140,9 +128,9 @@ def arithmetic(b, inst, mods):
         d, x, y = b.dst(d, "f32"), b.src(x, "f32"), b.src(y, "f32")
         return apply(ufunc, d, x, y) if plain else through(f, d, x, y)
     if type_ == "f64":
-        if (mods.choose(*ROUNDINGS) or "rn") != "rn":
-            raise EmulatorError("f64 arithmetic is modelled for .rn only")
-        return apply(ufunc, b.dst(d, "f64"), b.src(x, "f64"), b.src(y, "f64"))
+        mode = mods.choose(*ROUNDINGS) or "rn"
+        d, x, y = b.dst(d, "f64"), b.src(x, "f64"), b.src(y, "f64")
+        return apply(ufunc, d, x, y) if mode == "rn" else through(exact.lanes(_EXACT[inst.op], mode), d, x, y)
     raise EmulatorError(f"{inst.op} of .{type_} is not modelled")
 
 
@@ -166,8 +154,8 @@ def fma(b, inst, mods):
             return through(lambda p, q, r: fused(half.widen(type_, p), half.widen(type_, q), r), d, x, y, z)
         return half.fma(b, inst, mods, type_)
     if type_ == "f64":
-        mods.need("rn")
-        return through(_fma64, b.dst(d, "f64"), b.src(x, "f64"), b.src(y, "f64"), b.src(z, "f64"))
+        f = exact.lanes(exact.fused, mods.need(*ROUNDINGS))
+        return through(f, b.dst(d, "f64"), b.src(x, "f64"), b.src(y, "f64"), b.src(z, "f64"))
     f = _f32_function(mods, fused)
     if type_ == "f32x2":
         return through(_packed(f), b.dst(d, "b64"), b.src(x, "b64"), b.src(y, "b64"), b.src(z, "b64"))
@@ -182,8 +170,9 @@ def div(b, inst, mods):
     d, x, y = inst.operands
     mods.flag("approx", "full")
     if type_ == "f64":
-        mods.need("rn")
-        return apply(np.divide, b.dst(d, "f64"), b.src(x, "f64"), b.src(y, "f64"))
+        mode = mods.need(*ROUNDINGS)
+        d, x, y = b.dst(d, "f64"), b.src(x, "f64"), b.src(y, "f64")
+        return apply(np.divide, d, x, y) if mode == "rn" else through(exact.lanes(exact.divide, mode), d, x, y)
     f = _f32_function(mods, lambda p, q, mode: round_f32(p.astype(np.float64) / q, mode))
     return through(f, b.dst(d, "f32"), b.src(x, "f32"), b.src(y, "f32"))
 

@@ -34,8 +34,17 @@ def narrow(type_: str, values):
     """Codes of `values` (any float type), rounded to nearest even, as the row type of `type_`."""
     if type_.startswith("bf16") and values.dtype == np.float64:
         values = _odd_f32(values)
-    codes = values.astype(numpy_type(type_)).view(np.uint16)
+    codes = canonical(type_, values.astype(numpy_type(type_)).view(np.uint16))
     return codes.view(np.uint32) if type_.endswith("x2") else codes
+
+
+def canonical(type_: str, codes):
+    """The codes (uint16) with every NaN 0x7fff, as PTX ISA §9.7.4 and §9.7.9.21 have it; changed in place."""
+    size = codes & np.uint16(0x7FFF)
+    top = 0x7F80 if type_.startswith("bf16") else 0x7C00
+    if int(size.max()) > top:
+        codes[size > top] = 0x7FFF
+    return codes
 
 
 def _odd_f32(values):
@@ -59,7 +68,7 @@ def _finish(type_, ftz, sat, relu=False):
         if sat:
             r = np.where(np.isnan(r), 0, np.clip(r, 0, 1))
         if relu:
-            r = np.where(np.isnan(r), r, np.maximum(r, 0))
+            r = np.where((r > 0) | np.isnan(r), r, 0)
         return narrow(type_, r)
 
     return f

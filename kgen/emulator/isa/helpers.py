@@ -11,7 +11,10 @@ __all__ = ["apply", "nothing", "put", "ternary", "through", "unary"]
 
 def put(row, value, m) -> None:
     """row = value in the lanes of m (True: all)."""
-    np.copyto(row, value, casting="unsafe", where=m)
+    if m is True:
+        row[:] = value
+    else:
+        np.copyto(row, value, casting="unsafe", where=m)
 
 
 def nothing(w, m):
@@ -24,7 +27,10 @@ def apply(ufunc, d: int, a: int, b: int):
 
     def fn(w, m):
         v = w.v
-        ufunc(v[a], v[b], out=v[d], where=m)
+        if m is True:
+            ufunc(v[a], v[b], out=v[d])
+        else:
+            ufunc(v[a], v[b], out=v[d], where=m)
 
     return fn
 
@@ -34,7 +40,10 @@ def unary(ufunc, d: int, a: int):
 
     def fn(w, m):
         v = w.v
-        ufunc(v[a], out=v[d], where=m)
+        if m is True:
+            ufunc(v[a], out=v[d])
+        else:
+            ufunc(v[a], out=v[d], where=m)
 
     return fn
 
@@ -44,7 +53,7 @@ def ternary(f, d: int, a: int, b: int, c: int):
 
     def fn(w, m):
         v = w.v
-        np.copyto(v[d], f(v[a], v[b], v[c]), casting="unsafe", where=m)
+        put(v[d], f(v[a], v[b], v[c]), m)
 
     return fn
 
@@ -56,7 +65,7 @@ def through(f, d: int, *sources: int):
 
         def one(w, m):
             v = w.v
-            np.copyto(v[d], f(v[a]), casting="unsafe", where=m)
+            put(v[d], f(v[a]), m)
 
         return one
     if len(sources) == 2:
@@ -64,13 +73,13 @@ def through(f, d: int, *sources: int):
 
         def two(w, m):
             v = w.v
-            np.copyto(v[d], f(v[a], v[b]), casting="unsafe", where=m)
+            put(v[d], f(v[a], v[b]), m)
 
         return two
 
     def many(w, m):
         v = w.v
-        np.copyto(v[d], f(*(v[s] for s in sources)), casting="unsafe", where=m)
+        put(v[d], f(*(v[s] for s in sources)), m)
 
     return many
 

@@ -53,23 +53,25 @@ def _packed(b, inst, ufunc, type_):
 
 
 def _carry(subtract: bool, d, x, y, first: bool, keep: bool):
-    def fn(w, m):
-        v = w.v
-        a, c = v[x].view(f"u{v[x].itemsize}"), v[y].view(f"u{v[y].itemsize}")
-        carry = np.zeros(32, a.dtype) if first or not hasattr(w, "carry") else w.carry.astype(a.dtype)
-        if subtract:
-            r = a - c - carry
-            out = (a < c) | ((a == c) & (carry > 0))
-        else:
-            r = a + c + carry
-            out = (r < a) | ((r == a) & (carry > 0))
-        np.copyto(v[d], r.view(v[d].dtype), where=m)
-        if keep:
-            if not hasattr(w, "carry"):
-                w.carry = np.zeros(32, bool)
-            np.copyto(w.carry, out, where=m)
+    return lambda w, m: _add_carry(w, m, subtract, d, w.v[x], w.v[y], first, keep)
 
-    return fn
+
+def _add_carry(w, m, subtract: bool, d: int, a, c, first: bool, keep: bool) -> None:
+    """d = a + c + carry or a - c - carry of rows; first: the carry in is 0; keep: it is written."""
+    v = w.v
+    a, c = a.view(f"u{a.itemsize}"), c.view(f"u{c.itemsize}")
+    carry = np.zeros(32, a.dtype) if first or not hasattr(w, "carry") else w.carry.astype(a.dtype)
+    if subtract:
+        r = a - c - carry
+        out = (a < c) | ((a == c) & (carry > 0))
+    else:
+        r = a + c + carry
+        out = (r < a) | ((r == a) & (carry > 0))
+    np.copyto(v[d], r.view(v[d].dtype), where=m)
+    if keep:
+        if not hasattr(w, "carry"):
+            w.carry = np.zeros(32, bool)
+        np.copyto(w.carry, out, where=m)
 
 
 @op("addc", "subc")
@@ -101,9 +103,14 @@ def mad_parts(b, inst, mods, type_):
     """mad.lo/hi/wide of integers."""
     part = mods.need("lo", "hi", "wide")
     sat, cc = mods.flag("sat"), mods.flag("cc")
-    if sat or cc:
-        raise EmulatorError("mad with .sat or .cc is not modelled")
     d, x, y, z = inst.operands
+    if cc:
+        return _multiply_carry(b, inst, type_, part, True, True)
+    if sat:
+        if part != "hi" or type_ != "s32":
+            raise EmulatorError(f"{inst.name}: .sat is for mad.hi.s32")
+        clip = lambda p, q, r: np.clip(high_half(p, q).astype(np.int64) + r, -(2**31), 2**31 - 1)  # noqa: E731
+        return ternary(clip, b.dst(d, type_), b.src(x, type_), b.src(y, type_), b.src(z, type_))
     out = wide(type_) if part == "wide" else type_
     d, x, y, z = b.dst(d, out), b.src(x, type_), b.src(y, type_), b.src(z, out)
     if part == "wide":
@@ -111,6 +118,27 @@ def mad_parts(b, inst, mods, type_):
     if part == "hi":
         return ternary(lambda p, q, r: high_half(p, q) + r, d, x, y, z)
     return ternary(lambda p, q, r: p * q + r, d, x, y, z)
+
+
+def _multiply_carry(b, inst, type_, part, first, keep):
+    """mad.cc, madc: half of the product, plus c and the carry. PTX ISA §9.7.2.5-6."""
+    if part == "wide" or type_[1:] == "16":
+        raise EmulatorError(f"{inst.name} does not exist")
+    d, x, y, z = inst.operands
+    d, x, y, z = b.dst(d, type_), b.src(x, type_), b.src(y, type_), b.src(z, type_)
+    product = np.multiply if part == "lo" else high_half
+
+    def fn(w, m):
+        v = w.v
+        _add_carry(w, m, False, d, product(v[x], v[y]), v[z], first, keep)
+
+    return fn
+
+
+@op("madc")
+def madc(b, inst, mods):
+    type_ = mods.last()
+    return _multiply_carry(b, inst, type_, mods.need("lo", "hi"), False, mods.flag("cc"))
 
 
 @op("mul24", "mad24")

@@ -57,7 +57,7 @@ def ld(b, inst, mods):
     if quad:
         if count != 1:
             raise EmulatorError("vectors of .b128 are not modelled")
-        size, count, out = 8, 2, b.quad(d)
+        size, count, out = 8, 2, b.quad(d, True)
         dtype = np.dtype(np.uint64)
     else:
         items = d.items if isinstance(d, Vector) else (d,)

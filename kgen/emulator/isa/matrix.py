@@ -17,11 +17,25 @@ from kgen.errors import EmulatorError
 
 
 def _shape(mods) -> tuple[int, bool]:
-    shape = mods.need("m8n8", "m16n16", "m8n16", "m16n8")
-    if shape != "m8n8" or mods.last() != "b16":
-        raise EmulatorError("only the .m8n8 .b16 forms of ldmatrix and stmatrix are modelled")
+    mods.need("m8n8")
+    if mods.last() != "b16":
+        raise EmulatorError("the .m8n8 forms of ldmatrix and stmatrix move .b16")
     mods.flag("sync", "aligned", "shared", "shared::cta")
     return {"x1": 1, "x2": 2, "x4": 4}[mods.need("x1", "x2", "x4")], mods.flag("trans")
+
+
+def _shape_b8(mods) -> tuple[str, int, str]:
+    """(shape, number of address lanes / 8, element format) of the b8 forms."""
+    shape, source = mods.need("m16n16", "m8n16", "m16n8"), mods.last()
+    trans = mods.flag("trans")
+    if source in ("b4x16_p64", "b6x16_p32"):
+        mods.need("b8x16")
+    elif source != "b8" or shape == "m8n16":
+        raise EmulatorError(f"{mods.inst.name} does not exist")
+    if trans != (shape != "m8n16"):
+        raise EmulatorError(f"{mods.inst.name}: .trans belongs to .m16n16 and .m16n8, and to no other .b8 shape")
+    mods.flag("sync", "aligned", "shared", "shared::cta")
+    return shape, {"x1": 1, "x2": 2, "x4": 4}[mods.need("x1", "x2", "x4")], source
 
 
 def _rows(w, address, count, what, write):
@@ -44,6 +58,8 @@ def _shared_address(b, x):
 
 @op("ldmatrix")
 def ldmatrix(b, inst, mods):
+    if "m8n8" not in mods.left:
+        return _ldmatrix_b8(b, inst, mods)
     count, trans = _shape(mods)
     d, source = inst.operands
     outs = [b.dst(x, "b32") for x in (d.items if isinstance(d, Vector) else (d,))]
@@ -68,6 +84,8 @@ def ldmatrix(b, inst, mods):
 
 @op("stmatrix")
 def stmatrix(b, inst, mods):
+    if "m8n8" not in mods.left:
+        return _stmatrix_b8(b, inst, mods)
     count, trans = _shape(mods)
     target, s = inst.operands
     slots = [b.src(x, "b32") for x in (s.items if isinstance(s, Vector) else (s,))]
@@ -83,6 +101,58 @@ def stmatrix(b, inst, mods):
         words = np.stack([w.v[s] for s in slots], 1)
         halves = np.stack([words & np.uint32(0xFFFF), words >> np.uint32(16)], 2).astype(np.uint16)
         memory.views[2][(index[lane] >> 1) + element] = halves
+        w.machine.progress += 1
+        return None
+
+    return fn
+
+
+def _ldmatrix_b8(b, inst, mods):
+    shape, count, source = _shape_b8(mods)
+    d, x = inst.operands
+    lane, byte = fragments.ldmatrix_b8(shape, count)
+    outs = [b.dst(r, "b32") for r in (d.items if isinstance(d, Vector) else (d,))]
+    if len(outs) != lane.shape[1] or shape == "m16n8":
+        raise EmulatorError(f"{inst.name} does not exist, or not with {len(outs)} registers")
+    address, what = _shared_address(b, x), inst.name
+    eights = 2 * count if shape == "m16n16" else count
+    used = {"b8": 16, "b6x16_p32": 12, "b4x16_p64": 8}[source]
+
+    def fn(w, m):
+        held = gather_all(w, m)
+        if held:
+            return held
+        memory, index = _rows(w, address, eights, what, False)
+        for at in range(0, used, 4):
+            check_read(w, memory, index + at, 4, what)
+        rows = fragments.expand(memory.bytes[index[:, None] + np.arange(16)], source)
+        words = fragments.pack(rows[lane, byte], 8)
+        for j, out in enumerate(outs):
+            if out is not None:
+                put(w.v[out], words[:, j], m)
+        return None
+
+    return fn
+
+
+def _stmatrix_b8(b, inst, mods):
+    shape, count, source = _shape_b8(mods)
+    if shape != "m16n8" or source != "b8":
+        raise EmulatorError(f"{inst.name} does not exist")
+    target, s = inst.operands
+    slots = [b.src(x, "b32") for x in (s.items if isinstance(s, Vector) else (s,))]
+    if len(slots) != count:
+        raise EmulatorError(f"{inst.name} needs {count} registers")
+    address, what = _shared_address(b, target), inst.name
+    lane, byte = fragments.ldmatrix_b8(shape, count)
+
+    def fn(w, m):
+        held = gather_all(w, m)
+        if held:
+            return held
+        memory, index = _rows(w, address, count, what, True)
+        mark_write(w, memory, index, 16, what)
+        memory.bytes[index[lane] + byte] = fragments.unpack(np.stack([w.v[s] for s in slots], 1), 8)
         w.machine.progress += 1
         return None
 

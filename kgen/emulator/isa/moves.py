@@ -33,7 +33,7 @@ def mov(b, inst, mods):
         return unary(np.logical_not, out, s)
 
     def fn(w, m):
-        np.copyto(w.v[out], w.v[s], where=m)
+        put(w.v[out], w.v[s], m)
 
     return fn
 
@@ -81,7 +81,7 @@ def _mov128(b, d, s):
 
     if isinstance(s, Vector):
         low, high = (b.src(x, "b64") for x in s.items)
-        out = b.quad(d)
+        out = b.quad(d, True)
 
         def join(w, m):
             put(w.v[out], np.stack([w.v[low], w.v[high]], 1), mask(m))
@@ -97,7 +97,7 @@ def _mov128(b, d, s):
                     put(w.v[out], w.v[source][:, i], m)
 
         return split
-    out = b.quad(d)
+    out = b.quad(d, True)
     return lambda w, m: put(w.v[out], w.v[source], mask(m))
 
 

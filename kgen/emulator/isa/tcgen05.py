@@ -246,7 +246,7 @@ def mma(b, inst, mods):
     if mods.flag("sp"):
         raise EmulatorError(f"{inst.name}: sparse forms are not modelled")
     if mods.flag("ashift"):
-        raise EmulatorError(f"{inst.name}: .ashift is not modelled")
+        raise EmulatorError(f"{inst.name}: .ashift is not modelled: which row of A moves where stands only in a figure")
     group = _group(mods)
     mods.prefix("collector::")
     kind = mods.need(*(f"kind::{k}" for k in _KINDS))[6:]
@@ -316,7 +316,10 @@ def cp(b, inst, mods):
 
 @op("tcgen05.shift")
 def shift(b, inst, mods):
-    raise EmulatorError("tcgen05.shift is not modelled")
+    raise EmulatorError(
+        f"{inst.name} is not modelled: the text says that 32-byte elements of all rows but the last move down one row, "
+        "not how many columns take part nor what the first row holds afterwards"
+    )
 
 
 @op("tcgen05.commit")
