@@ -15,6 +15,12 @@ ${ part(plan.parts.next_tile) }
 ${ part("gemm/sm100a/role/next_tile_of_warp.cu") }
 /*% endif %*/
 
+/*% if plan.split_k > 1 %*/
+${ part("gemm/sm100a/split_k/range.cu") }
+
+${ part("gemm/sm100a/split_k/share.cu") }
+
+/*% endif %*/
 ${ part(plan.parts.store) }
 
 static __global__ void ${ part("gemm/common/cluster_dims.cu") }__launch_bounds__(NUM_THREADS, CTAS_PER_SM)
@@ -66,7 +72,7 @@ gemm(${ part("gemm/common/parameters.cu") }) {
 /*% if "stage" in plan.parts %*/
     int turn = 0;
 /*% endif %*/
-    ${ part(plan.parts.schedule, depth=2, next_tile="next_tile_of_warp", body=part("gemm/sm100a/role/epilogue.cu")) }
+    ${ part(plan.parts.schedule, depth=2, next_tile="next_tile_of_warp", body=part(plan.parts.epilogue)) }
 /*% if "stage" in plan.parts %*/
     ${ part("gemm/sm100a/store/drain.cu", depth=2) }
 /*% endif %*/
