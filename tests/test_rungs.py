@@ -5,36 +5,13 @@
 
 import numpy as np
 import pytest
+from rungs import RUNGS, VARIANTS, made
 
 from kgen.build import compile_cubin, compile_ptx
-from kgen.commands.sources import source, source_of_text
+from kgen.commands.sources import source_of_text
 from kgen.emulation import CLC_MODES, make_problem, prove, run, shapes
 from kgen.errors import PlanError, SpecError
-from kgen.presets import named_presets
 from kgen.spec.edit import set_values
-
-RUNGS = {p.name: p for p in named_presets("gemm", "sm_100a")}
-DIRECT = "epilogue.store=direct"
-# Those that the presets leave out: one CTA instead of a pair, other stores, an odd raster.
-VARIANTS = {
-    "clc_alone": ("clc", ["cluster.cta_group=1", "warps.consumers=1"]),
-    "clc_registers": (
-        "clc",
-        ["cluster.cta_group=1", "warps.consumers=1", "warps.registers={control: 64, epilogue: 216}", DIRECT],
-    ),
-    "split_k_alone": ("split_k", ["cluster.cta_group=1", "tile.n=64", "schedule.split_k=3"]),
-    "split_k_two": ("split_k", ["warps.consumers=2", "epilogue.staging=1", "tile.n=128"]),
-    "serpentine_clc": ("clc", ["schedule.walk=serpentine", "schedule.group_m=2", "tile.n=64"]),
-}
-
-
-def made(name):
-    """The source of a preset or a variant."""
-    if name in RUNGS:
-        return source(RUNGS[name].reference)
-    base, assignments = VARIANTS[name]
-    text = set_values(RUNGS[base].text, [*assignments, f"name={name}"])
-    return source_of_text(text, name)
 
 
 def compiled(name, directory):

@@ -97,7 +97,7 @@ int main(int argc, char **argv) {
   check(cudaMemset(d, 0xff, d_count * sizeof(Output)), "poisoning D");  // NaN wherever nothing is written
   check(cudaMemset(errors, 0, 2 * sizeof(*errors)), "clearing the result");
 
-/*% if plan.split_k > 1 %*/
+/*% if "workspace" in plan.parts %*/
   void *workspace;
   check(cudaMalloc(&workspace, ${ plan.name }_workspace_bytes(m, n)), "allocating the workspace");
   check(cudaMemset(workspace, 0, ${ plan.name }_workspace_bytes(m, n)), "clearing the workspace");

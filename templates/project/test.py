@@ -28,7 +28,7 @@ TILE_M, TILE_N = ${ plan.cluster_tile | join(", ") }  # of one cluster
 STAGES = ${ plan.stages }
 TMA_OPERANDS = ${ plan.tensor_maps | map(attribute="operand") | list }  # rows of these must be 16 bytes apart
 WATCHDOG_SECONDS = 60
-/*% if plan.split_k > 1 %*/
+/*% if "workspace" in plan.parts %*/
 WORKSPACES = {}  # (m, n) -> address: one serves every launch of that size
 /*% endif %*/
 SEED = int(os.environ.get("KGEN_SEED", secrets.randbits(32)))
@@ -41,7 +41,7 @@ class Args(ctypes.Structure):
     _fields_ = [
         *((pointer, ctypes.c_void_p) for pointer in "abd"),
         *((number, ctypes.c_int64) for number in ("m", "n", "k", "lda", "ldb", "ldd")),
-/*% if plan.split_k > 1 %*/
+/*% if "workspace" in plan.parts %*/
         ("workspace", ctypes.c_void_p),
 /*% endif %*/
     ]
@@ -59,7 +59,7 @@ def library():
     return launch
 
 
-/*% if plan.split_k > 1 %*/
+/*% if "workspace" in plan.parts %*/
 def workspace(m, n):
     """Address of a workspace for D of [m, n]: zero, and kept for as long as this process runs."""
     path = Path(__file__).resolve().parent / "build" / f"lib{NAME}.so"
@@ -143,7 +143,7 @@ def launch(a, b, d, k):
                 f"needs a multiple of 16, so ld{name} must be a multiple of {16 // matrix.dtype.itemsize}"
             )
     args = Args(a.pointer, b.pointer, d.pointer, a.shape[0], b.shape[0], k, a.stride, b.stride, d.stride)
-/*% if plan.split_k > 1 %*/
+/*% if "workspace" in plan.parts %*/
     args.workspace = workspace(a.shape[0], b.shape[0])
 /*% endif %*/
     if error := library()(ctypes.byref(args), None):
@@ -216,11 +216,11 @@ def run_refusals():
     d = DeviceMatrix(zeros(BLOCK_M, BLOCK_N, OUTPUT), BLOCK_N)
     good = dict(a=a.pointer, b=b.pointer, d=d.pointer, m=BLOCK_M, n=BLOCK_N, k=BLOCK_K)
     good |= dict(lda=BLOCK_K, ldb=BLOCK_K, ldd=BLOCK_N)
-/*% if plan.split_k > 1 %*/
+/*% if "workspace" in plan.parts %*/
     good |= dict(workspace=workspace(BLOCK_M, BLOCK_N))
 /*% endif %*/
     cases = [({o: None}, INVALID) for o in "abd"] + [({e: v}, INVALID) for e in "mnk" for v in (0, -1, 2**31)]
-/*% if plan.split_k > 1 %*/
+/*% if "workspace" in plan.parts %*/
     cases += [(dict(workspace=None), INVALID), (dict(workspace=good["workspace"] + 8), MISALIGNED)]
 /*% endif %*/
     cases += [({f"ld{o}": good[f"ld{o}"] - 8}, INVALID) for o in "abd"]
@@ -259,13 +259,13 @@ def captured_child():
     ld = strides(m, n, k, 0)
     a, b = DeviceMatrix(host_a, ld["a"]), DeviceMatrix(host_b, ld["b"])
     d = DeviceMatrix(np.zeros((m, n), OUTPUT), ld["d"])
-/*% if plan.split_k > 1 %*/
+/*% if "workspace" in plan.parts %*/
     given = workspace(m, n)
 /*% endif %*/
     stream = call(cudart.cudaStreamCreate)
     call(cudart.cudaStreamBeginCapture, stream, cudart.cudaStreamCaptureMode.cudaStreamCaptureModeGlobal)
     args = Args(a.pointer, b.pointer, d.pointer, m, n, k, a.stride, b.stride, d.stride)
-/*% if plan.split_k > 1 %*/
+/*% if "workspace" in plan.parts %*/
     args.workspace = given
 /*% endif %*/
     error = library()(ctypes.byref(args), int(stream))

@@ -43,8 +43,12 @@ def parts(g: Geometry) -> dict[str, str]:
     if s.schedule.split_k > 1:
         parts["schedule"] = f"{arch}/schedule/split_k{'_pair' if pair else ''}.cu"
         parts["grid"] = f"{common}/launcher/grid_split_k{wide}.cu"
+        parts["k_range"] = f"{arch}/split_k/range.cu"
+        parts["share"] = f"{arch}/split_k/share.cu"
+        parts["workspace"] = f"{common}/launcher/workspace.cu"
     if g.staged:
-        parts["source"] = f"{arch}/store/from_{'partials' if s.schedule.split_k > 1 else 'tmem'}.cu"
+        source = f"{arch}/store/from_{'partials' if s.schedule.split_k > 1 else 'tmem'}"
+        parts |= {"source": f"{source}.cu", "source_parameters": f"{source}_parameters.cu"}
         parts["stage"] = f"{arch}/store/stage_{8 * g.output.bytes}bit.cu"
     if g.clc:
         parts["request"] = f"{arch}/role/request_{who}.cu"

@@ -15,10 +15,10 @@ ${ part(plan.parts.next_tile) }
 ${ part("gemm/sm100a/role/next_tile_of_warp.cu") }
 /*% endif %*/
 
-/*% if plan.split_k > 1 %*/
-${ part("gemm/sm100a/split_k/range.cu") }
+/*% if "workspace" in plan.parts %*/
+${ part(plan.parts.k_range) }
 
-${ part("gemm/sm100a/split_k/share.cu") }
+${ part(plan.parts.share) }
 
 /*% endif %*/
 ${ part(plan.parts.store) }
@@ -42,14 +42,7 @@ gemm(${ part("gemm/common/parameters.cu") }) {
       ${ part("gemm/sm100a/role/producer_drain.cu", depth=3) }
     }
 /*% if "request" in plan.parts %*/
-  } else if (warp == SCHEDULER_WARP) {
-    // Scheduler: one thread${ " of the pair" if plan.cta_group > 1 } asks launch control for tiles.
-/*% if plan.split_registers %*/
-    setmaxnreg_dec<CONTROL_REGISTERS>();
-/*% endif %*/
-    if (${ part(plan.parts.mma) }) {
-      ${ part("gemm/sm100a/role/scheduler.cu", depth=3) }
-    }
+  ${ part("gemm/sm100a/role/scheduler_branch.cu", depth=1) }
 /*% endif %*/
   } else if (warp >= MMA_WARP) {
     // Issuers: one thread${ " of the pair" if plan.cta_group > 1 } per consumer multiplies k tiles as they land.

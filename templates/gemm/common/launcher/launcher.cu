@@ -2,8 +2,8 @@
 ${ part("gemm/common/launcher/encode.cu") }
 
 /*% endif %*/
-/*% if plan.split_k > 1 %*/
-${ part("gemm/common/launcher/workspace.cu") }
+/*% if "workspace" in plan.parts %*/
+${ part(plan.parts.workspace) }
 
 /*% endif %*/
 static cudaError_t launch(const ${ plan.name }_args &args, cudaStream_t stream) {
@@ -14,7 +14,7 @@ static cudaError_t launch(const ${ plan.name }_args &args, cudaStream_t stream) 
 /*% if "limit" in plan.parts %*/
   ${ part(plan.parts.limit, depth=1) }
 /*% endif %*/
-/*% if plan.split_k > 1 %*/
+/*% if "workspace" in plan.parts %*/
   if (!args.workspace) return cudaErrorInvalidValue;
   if (reinterpret_cast<uintptr_t>(args.workspace) % 16 != 0) return cudaErrorMisalignedAddress;
 /*% endif %*/

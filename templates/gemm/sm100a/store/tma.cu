@@ -9,9 +9,9 @@ DEVICE void store_tail(const Output *box, Output *d, int64_t ldd, int row, int c
   }
 }
 
-// Writes D from ${ "what the splits have shared of 32 rows" if plan.split_k > 1 else "this warp's 32 lanes of the accumulator at `acc`" }, through its boxes. `turn` runs on from tile to tile:
+// Writes D from ${ "what the splits have shared of 32 rows" if "share" in plan.parts else "this warp's 32 lanes of the accumulator at `acc`" }, through its boxes. `turn` runs on from tile to tile:
 // it names the box used longest ago.
-DEVICE void store(/*% if plan.split_k > 1 %*/const float *partials, int splits, /*% else %*/uint32_t acc, /*% if "release" in plan.parts %*/uint64_t &acc_empty, /*% endif %*//*% endif %*/Output (&boxes)[STAGING][STORE_ROWS * CHUNK], int &turn,
+DEVICE void store(${ part(plan.parts.source_parameters) } Output (&boxes)[STAGING][STORE_ROWS * CHUNK], int &turn,
                   const CUtensorMap &map_d, Output *d, int64_t ldd, int row, int column, int m, int n) {
   const bool leader = threadIdx.x % 32 == 0;
   const int first_lane = threadIdx.x / 32 % 4 * STORE_ROWS, box_row = row + first_lane;
