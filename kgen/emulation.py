@@ -98,6 +98,13 @@ def run(
     addresses = {o: device.buffer(array, o) for o, array in host.items()}
     sizes = {"m": m, "n": n, "k": k}
     arguments = {name: np.int32(value) for name, value in sizes.items()}
+    counters = None
+    if plan.split_k > 1:  # zero before the first launch, as the header asks; the sums may hold anything
+        first, size = plan.workspace_bytes(m, n)
+        counters = np.frombuffer(bytes(first) + b"\xff" * (size - first), np.uint8).copy()
+        start = device.buffer(counters, "workspace")
+        arguments |= {"counters": start, "partials": start + first}
+        counters = counters[:first]
     arguments |= addresses | {f"ld{o}": np.int64(problem.strides[o]) for o in host}
     for t in plan.tensor_maps:
         columns = sizes[t.columns]
@@ -115,7 +122,7 @@ def run(
             arch=plan.arch.name.rstrip("a"),
         )
     result = device.launch(
-        _grid(plan, m, n),
+        _grid(plan, m, n, k),
         plan.launch.threads,
         [arguments[name] for name in plan.parameters],
         cluster=plan.launch.cluster if plan.launch.cluster_size > 1 else None,
@@ -130,10 +137,12 @@ def run(
     after = host["d"]
     raw = after.view(np.uint8).reshape(len(after), -1)
     intact = (raw[m:] == 0xFF).all() and (raw[:, n * plan.output.bytes :] == 0xFF).all()
+    if counters is not None:  # and zero again after it, for the next one
+        intact = intact and not counters.any()
     return after[:m, :n], bool(intact), result.warnings
 
 
-def _grid(plan: GemmPlan, m: int, n: int) -> int | tuple[int, int]:
+def _grid(plan: GemmPlan, m: int, n: int, k: int) -> int | tuple[int, int]:
     tiles = [-(-extent // tile) for extent, tile in zip((m, n), plan.cluster_tile, strict=True)]
     if plan.schedule == "single":
         return 1
@@ -144,7 +153,8 @@ def _grid(plan: GemmPlan, m: int, n: int) -> int | tuple[int, int]:
         return tiles[0] * tiles[1] * plan.launch.cluster_size
     ctas = plan.ctas or SM_COUNT * plan.launch.ctas_per_sm
     size = plan.launch.cluster_size
-    return max(1, min(tiles[0] * tiles[1], ctas // size)) * size
+    splits = min(plan.split_k, -(-k // plan.cta_tile[2]))
+    return max(1, min(tiles[0] * tiles[1] * splits, ctas // size)) * size
 
 
 def _truncated(x: np.ndarray) -> np.ndarray:
@@ -196,7 +206,8 @@ def prove(plan: GemmPlan, ptx: str, tell: Callable[[str], None] = lambda text: N
 def _case(name, plan, ptx, problem, exact, plain, numbers, seed, arithmetic, trace=None) -> Case:
     start = time.monotonic()
     try:
-        d, intact, warnings = run(plan, ptx, problem, seed=seed, arithmetic=arithmetic, trace=trace, clc=CLC_MODES[seed % 3])
+        clc = CLC_MODES[seed % len(CLC_MODES)]
+        d, intact, warnings = run(plan, ptx, problem, seed=seed, arithmetic=arithmetic, trace=trace, clc=clc)
     except EmulatorError as e:
         return Case(name, False, float("nan"), 0.0, time.monotonic() - start, str(e))
     got = d.astype(np.float64)

@@ -143,6 +143,8 @@ PARAMETER_TYPES = {
     "lda": "int64_t ",
     "ldb": "int64_t ",
     "ldd": "int64_t ",
+    "counters": "uint32_t *__restrict__ ",
+    "partials": "float *",
     "m": "int ",
     "n": "int ",
     "k": "int ",
@@ -155,6 +157,9 @@ LAUNCHER_LOCALS = {
     "lda": "int64_t lda = args.lda;",
     "ldb": "int64_t ldb = args.ldb;",
     "ldd": "int64_t ldd = args.ldd;",
+    "counters": "uint32_t *counters = static_cast<uint32_t *>(args.workspace);",
+    "partials": "float *partials = reinterpret_cast<float *>("
+    "static_cast<char *>(args.workspace) + counter_bytes(m, n));",
 }
 
 

@@ -285,6 +285,7 @@ class GemmArgs(ctypes.Structure):
         ("lda", ctypes.c_int64),
         ("ldb", ctypes.c_int64),
         ("ldd", ctypes.c_int64),
+        ("workspace", ctypes.c_void_p),  # read only by kernels that split K
     )
 
 
@@ -309,6 +310,11 @@ class GemmLibrary:
             raise UsageError(f"{path}: exports no {name}_launch (is the project's name {name}?)") from error
         self._launch.argtypes = (ctypes.POINTER(GemmArgs), ctypes.c_void_p)
         self._launch.restype = ctypes.c_int
+        self._workspace_bytes = getattr(self._library, f"{name}_workspace_bytes", None)
+        if self._workspace_bytes:
+            self._workspace_bytes.argtypes = (ctypes.c_int64, ctypes.c_int64)
+            self._workspace_bytes.restype = ctypes.c_int64
+        self._workspaces: dict[tuple[int, int, int], DeviceBuffer] = {}
 
     def launch(
         self, a: int, b: int, d: int, m: int, n: int, k: int, lda: int, ldb: int, ldd: int, stream: int = 0
@@ -318,12 +324,23 @@ class GemmLibrary:
         Raises `DeviceError` with the launcher's own error; what the kernel does wrong surfaces only when the
         stream is synchronised.
         """
-        self._call(GemmArgs(a, b, d, m, n, k, lda, ldb, ldd), stream)
+        self._call(GemmArgs(a, b, d, m, n, k, lda, ldb, ldd, self._workspace(m, n, stream)), stream)
 
     def prepare(self, shape: GemmShape, a: int, b: int, d: int, stream: int) -> Callable[[], None]:
         """The same launch with everything that Python can do beforehand done: one C call per call."""
-        args = GemmArgs(a, b, d, shape.m, shape.n, shape.k, shape.lda, shape.ldb, shape.ldd)
+        workspace = self._workspace(shape.m, shape.n, stream)
+        args = GemmArgs(a, b, d, shape.m, shape.n, shape.k, shape.lda, shape.ldb, shape.ldd, workspace)
         return functools.partial(self._call, args, stream)
+
+    def _workspace(self, m: int, n: int, stream: int) -> int | None:
+        """What a kernel that splits K needs: zero at first, left zero by every launch, one for each stream and size."""
+        if not self._workspace_bytes:
+            return None
+        if (m, n, stream) not in self._workspaces:
+            made = self._workspaces[m, n, stream] = DeviceBuffer(size := self._workspace_bytes(m, n))
+            check(cudart().cudaMemset(made.ptr, 0, size), "clearing a workspace")
+            synchronize()  # the launch may run in another stream
+        return self._workspaces[m, n, stream].ptr
 
     def _call(self, args: GemmArgs, stream: int) -> None:
         code = self._launch(ctypes.byref(args), stream)

@@ -27,4 +27,9 @@ extern "C" __attribute__((visibility("default"))) cudaError_t ${ plan.name }_lau
     const struct ${ plan.name }_args *args, cudaStream_t stream) {
   return args == nullptr ? cudaErrorInvalidValue : ${ plan.name }::launch(*args, stream);
 }
+/*% if "workspace" in plan.parts %*/
+extern "C" __attribute__((visibility("default"))) int64_t ${ plan.name }_workspace_bytes(int64_t m, int64_t n) {
+  return m < 1 || n < 1 ? 0 : ${ plan.name }::workspace_bytes(m, n);
+}
+/*% endif %*/
 #endif

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from rungs import rung_plans
 from variants import VARIANTS, preset_plans, variant_plan
 
 from kgen import render
@@ -24,7 +25,7 @@ def test_every_template_is_used(monkeypatch):
     )
     render.environment.cache_clear()
     try:
-        for plan in [*preset_plans(None), *map(variant_plan, VARIANTS)]:
+        for plan in [*preset_plans(), *rung_plans(), *map(variant_plan, VARIANTS)]:
             render.render_project(plan, "")
     finally:
         render.environment.cache_clear()

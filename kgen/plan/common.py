@@ -53,6 +53,8 @@ class GemmPlan:
     cta_group: int = 1  # CTAs whose tensor cores work together
     chunk: int = 0  # columns of an accumulator that a thread reads from tensor memory at a time
 
+    split_k: int = 1  # parts of K that are summed through a workspace
+
     @property
     def pair(self) -> bool:
         """Whether two CTAs multiply as one."""
@@ -61,6 +63,13 @@ class GemmPlan:
     @property
     def barriers(self) -> tuple[Barrier, ...]:
         return tuple(b for p in self.pipelines for b in p.barriers)
+
+    def workspace_bytes(self, m: int, n: int) -> tuple[int, int]:
+        """Of a split of K: the counters at its start, and all of it. As launcher/workspace.cu has it."""
+        rows, columns = self.cluster_tile
+        strips = -(-m // rows) * (rows // 32) * -(-n // columns)
+        counters = -(-strips * 4 // 128) * 128
+        return counters, counters + strips * self.split_k * 32 * columns * 4
 
     @property
     def one_tile(self) -> bool:

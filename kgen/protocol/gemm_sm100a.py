@@ -165,6 +165,8 @@ def store(plan: GemmPlan, consumer: int = 0) -> tuple[Op, ...]:
     if not staging:
         return (read, *release(plan, consumer))
     boxes = _boxes(plan, staging)
+    if plan.split_k > 1:
+        return share_then_store(plan, read, boxes, staging, consumer)
     box = Ref("d", At("turn"), tag=("tile", "box"))
     last = release(plan, consumer)
     return (
@@ -173,6 +175,20 @@ def store(plan: GemmPlan, consumer: int = 0) -> tuple[Op, ...]:
             WaitStores(staging - 1), Write(box), Fence(), AsyncStore(box), CommitStores(), Advance("turn"),
         )),
     )  # fmt: skip
+
+
+def share_then_store(plan: GemmPlan, read: Read, boxes: int, staging: int, consumer: int) -> tuple[Op, ...]:
+    """split_k/share.cu, then the store by whoever comes last. That is decided while the kernel runs; here every other
+    tile is the warp's to store, so that tiles with and without a store follow each other."""
+    box = Ref("d", At("turn"), tag=("tile", "box"))
+    last = When("the columns are the last", lambda e: e["part"] == boxes - 1, release(plan, consumer))
+    stored = Loop("box", boxes, (
+        WaitStores(staging - 1), Write(box), Fence(), AsyncStore(box), CommitStores(), Advance("turn"),
+    ))  # fmt: skip
+    return (
+        Loop("part", boxes, (read, last)),
+        When("this split comes last", lambda e: e["tile"] % 2 == 0, (stored,)),
+    )
 
 
 def drain(plan: GemmPlan) -> tuple[Op, ...]:

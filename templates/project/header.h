@@ -17,14 +17,23 @@ struct ${ plan.name }_args {
   void *d;       /* [m, n] ${ plan.output.name } */
   int64_t m, n, k;
   int64_t lda, ldb, ldd;
+/*% if "workspace" in plan.parts %*/
+  void *workspace; /* ${ plan.name }_workspace_bytes(m, n) bytes of device memory */
+/*% endif %*/
 };
 
+/*% if "workspace" in plan.parts %*/
+/* Bytes of `workspace` for D of [m, n], whatever k. It must be zero before the first launch that uses it, and serves
+ * one launch at a time; every launch leaves it ready for the next one of the same m and n. */
+int64_t ${ plan.name }_workspace_bytes(int64_t m, int64_t n);
+
+/*% endif %*/
 /* Enqueues D = A * B^T on `stream`. Allocates nothing, keeps no state, and may be captured into a CUDA graph.
  *
  * Returns cudaSuccess, or launches nothing and returns
  *   cudaErrorInvalidValue            null pointer, an extent below 1, a stride shorter than a row${ ", more than one tile" if "limit" in plan.parts }
 /*% if plan.tensor_maps %*/
- *   cudaErrorMisalignedAddress       ${ plan.tensor_maps | map(attribute="operand") | join(", ") }: address or row stride is no multiple of 16 bytes
+ *   cudaErrorMisalignedAddress       ${ plan.tensor_maps | map(attribute="operand") | join(", ") }${ ", workspace" if "workspace" in plan.parts }: address or row stride is no multiple of 16 bytes
 /*% endif %*/
  *   cudaErrorNoKernelImageForDevice  the current device is not of compute capability ${ plan.arch.compute_capability | join(".") }
  *   or what the CUDA runtime reports. */

@@ -97,7 +97,14 @@ int main(int argc, char **argv) {
   check(cudaMemset(d, 0xff, d_count * sizeof(Output)), "poisoning D");  // NaN wherever nothing is written
   check(cudaMemset(errors, 0, 2 * sizeof(*errors)), "clearing the result");
 
+/*% if "workspace" in plan.parts %*/
+  void *workspace;
+  check(cudaMalloc(&workspace, ${ plan.name }_workspace_bytes(m, n)), "allocating the workspace");
+  check(cudaMemset(workspace, 0, ${ plan.name }_workspace_bytes(m, n)), "clearing the workspace");
+  const ${ plan.name }_args args = {a, b, d, m, n, k, padded(k), padded(k), padded(n), workspace};
+/*% else %*/
   const ${ plan.name }_args args = {a, b, d, m, n, k, padded(k), padded(k), padded(n)};
+/*% endif %*/
   check(${ plan.name }_launch(&args, nullptr), "launching ${ plan.name }");
   check(cudaDeviceSynchronize(), "running ${ plan.name }");
   compare<<<2048, 256>>>(args, errors);

@@ -28,6 +28,9 @@ TILE_M, TILE_N = ${ plan.cluster_tile | join(", ") }  # of one cluster
 STAGES = ${ plan.stages }
 TMA_OPERANDS = ${ plan.tensor_maps | map(attribute="operand") | list }  # rows of these must be 16 bytes apart
 WATCHDOG_SECONDS = 60
+/*% if "workspace" in plan.parts %*/
+WORKSPACES = {}  # (m, n) -> address: one serves every launch of that size
+/*% endif %*/
 SEED = int(os.environ.get("KGEN_SEED", secrets.randbits(32)))
 INVALID, MISALIGNED = cudart.cudaError_t.cudaErrorInvalidValue, cudart.cudaError_t.cudaErrorMisalignedAddress
 
@@ -38,6 +41,9 @@ class Args(ctypes.Structure):
     _fields_ = [
         *((pointer, ctypes.c_void_p) for pointer in "abd"),
         *((number, ctypes.c_int64) for number in ("m", "n", "k", "lda", "ldb", "ldd")),
+/*% if "workspace" in plan.parts %*/
+        ("workspace", ctypes.c_void_p),
+/*% endif %*/
     ]
 
 
@@ -53,6 +59,19 @@ def library():
     return launch
 
 
+/*% if "workspace" in plan.parts %*/
+def workspace(m, n):
+    """Address of a workspace for D of [m, n]: zero, and kept for as long as this process runs."""
+    path = Path(__file__).resolve().parent / "build" / f"lib{NAME}.so"
+    size = getattr(ctypes.CDLL(str(path)), f"{NAME}_workspace_bytes")
+    size.argtypes, size.restype = (ctypes.c_int64, ctypes.c_int64), ctypes.c_int64
+    if (m, n) not in WORKSPACES:
+        WORKSPACES[m, n] = call(cudart.cudaMalloc, size(m, n))
+        call(cudart.cudaMemset, WORKSPACES[m, n], 0, size(m, n))
+    return WORKSPACES[m, n]
+
+
+/*% endif %*/
 def why_no_card():
     """Why nothing can be proven here; None where a matching card is."""
     error, major = cudart.cudaDeviceGetAttribute(cudart.cudaDeviceAttr.cudaDevAttrComputeCapabilityMajor, 0)
@@ -124,6 +143,9 @@ def launch(a, b, d, k):
                 f"needs a multiple of 16, so ld{name} must be a multiple of {16 // matrix.dtype.itemsize}"
             )
     args = Args(a.pointer, b.pointer, d.pointer, a.shape[0], b.shape[0], k, a.stride, b.stride, d.stride)
+/*% if "workspace" in plan.parts %*/
+    args.workspace = workspace(a.shape[0], b.shape[0])
+/*% endif %*/
     if error := library()(ctypes.byref(args), None):
         raise RuntimeError(f"{NAME}_launch: {cudart.cudaError_t(error).name}")
 
@@ -194,7 +216,13 @@ def run_refusals():
     d = DeviceMatrix(zeros(BLOCK_M, BLOCK_N, OUTPUT), BLOCK_N)
     good = dict(a=a.pointer, b=b.pointer, d=d.pointer, m=BLOCK_M, n=BLOCK_N, k=BLOCK_K)
     good |= dict(lda=BLOCK_K, ldb=BLOCK_K, ldd=BLOCK_N)
+/*% if "workspace" in plan.parts %*/
+    good |= dict(workspace=workspace(BLOCK_M, BLOCK_N))
+/*% endif %*/
     cases = [({o: None}, INVALID) for o in "abd"] + [({e: v}, INVALID) for e in "mnk" for v in (0, -1, 2**31)]
+/*% if "workspace" in plan.parts %*/
+    cases += [(dict(workspace=None), INVALID), (dict(workspace=good["workspace"] + 8), MISALIGNED)]
+/*% endif %*/
     cases += [({f"ld{o}": good[f"ld{o}"] - 8}, INVALID) for o in "abd"]
     cases += [({f"ld{o}": good[f"ld{o}"] + 1}, MISALIGNED) for o in TMA_OPERANDS]
     cases += [({o: good[o] + 8}, MISALIGNED) for o in TMA_OPERANDS]
@@ -231,9 +259,15 @@ def captured_child():
     ld = strides(m, n, k, 0)
     a, b = DeviceMatrix(host_a, ld["a"]), DeviceMatrix(host_b, ld["b"])
     d = DeviceMatrix(np.zeros((m, n), OUTPUT), ld["d"])
+/*% if "workspace" in plan.parts %*/
+    given = workspace(m, n)
+/*% endif %*/
     stream = call(cudart.cudaStreamCreate)
     call(cudart.cudaStreamBeginCapture, stream, cudart.cudaStreamCaptureMode.cudaStreamCaptureModeGlobal)
     args = Args(a.pointer, b.pointer, d.pointer, m, n, k, a.stride, b.stride, d.stride)
+/*% if "workspace" in plan.parts %*/
+    args.workspace = given
+/*% endif %*/
     error = library()(ctypes.byref(args), int(stream))
     graph = call(cudart.cudaStreamEndCapture, stream)
     if error:

@@ -55,4 +55,5 @@ def make_plan(spec: Spec) -> GemmPlan:
         tmem=tmem,
         cta_group=g.group,
         chunk=g.chunk,
+        split_k=spec.schedule.split_k,
     )

@@ -140,7 +140,8 @@ def roles(g: Geometry) -> tuple[Role, ...]:
     if g.clc:
         made.append(Role("scheduler", g.producer_warp + 1, 1, f"one elected thread{whose} asks for tiles", control))
     if g.idle_warps:
-        made.append(Role("idle", g.mma_warp + g.control_warps, g.idle_warps, "complete the warpgroup for setmaxnreg", control))
+        first = g.mma_warp + g.control_warps
+        made.append(Role("idle", first, g.idle_warps, "complete the warpgroup for setmaxnreg", control))
     return tuple(made)
 
 

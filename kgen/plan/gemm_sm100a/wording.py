@@ -20,7 +20,9 @@ def parts(g: Geometry) -> dict[str, str]:
     wide = "_cluster" if pair and walked else ""
     shared = "_share_b" if pair else ""
     who = "pair" if pair else "cta"
-    schedule = f"{arch}/schedule/clc{'_pair' if pair else ''}" if g.clc else f"{common}/schedule/{s.schedule.kind}{wide}"
+    schedule = f"{common}/schedule/{s.schedule.kind}{wide}"
+    if g.clc:
+        schedule = f"{arch}/schedule/clc{'_pair' if pair else ''}"
     parts = {
         "schedule": f"{schedule}.cu",
         "sync": f"{arch}/sync/{who}.cu",
@@ -38,12 +40,22 @@ def parts(g: Geometry) -> dict[str, str]:
         limit = "one_k_tile" if s.k_loop == "once" else "one_tile"
         parts["limit"] = f"{common}/launcher/limit_{limit}.cu"
         parts["shapes"] = f"project/shapes/{limit}.py"
+    if s.schedule.split_k > 1:
+        parts["schedule"] = f"{arch}/schedule/split_k{'_pair' if pair else ''}.cu"
+        parts["grid"] = f"{common}/launcher/grid_split_k{wide}.cu"
+        parts["k_range"] = f"{arch}/split_k/range.cu"
+        parts["share"] = f"{arch}/split_k/share.cu"
+        parts["workspace"] = f"{common}/launcher/workspace.cu"
     if g.staged:
+        source = f"{arch}/store/from_{'partials' if s.schedule.split_k > 1 else 'tmem'}"
+        parts |= {"source": f"{source}.cu", "source_parameters": f"{source}_parameters.cu"}
         parts["stage"] = f"{arch}/store/stage_{8 * g.output.bytes}bit.cu"
     if g.clc:
         parts["request"] = f"{arch}/role/request_{who}.cu"
         parts["next_tile"] = f"{arch}/role/next_tile_{who}.cu"
     if g.specialized:
+        split = s.schedule.split_k > 1
+        parts["epilogue"] = f"{arch}/split_k/epilogue_{who}.cu" if split else f"{arch}/role/epilogue.cu"
         parts["fill"] = f"{arch}/role/fill_{who}.cu"
         parts["mma"] = f"{arch}/role/mma_{who}.cu"
         parts["release"] = f"{arch}/role/release_{who}.cu"
@@ -62,6 +74,8 @@ def parameters(g: Geometry) -> tuple[str, ...]:
     """The kernel's parameters, by name, in order."""
     loads = ("map_a", "map_b") if g.tma else ("a", "lda", "b", "ldb")
     stores = ("map_d", "d", "ldd") if g.staged else ("d", "ldd")
+    if g.spec.schedule.split_k > 1:
+        stores += ("counters", "partials")
     return (*loads, *stores, "m", "n", "k")
 
 
@@ -88,6 +102,10 @@ def _tile_constants(g: Geometry) -> Iterator[Constant]:
         yield C("B_SLICE", "BLOCK_N / CLUSTER_SIZE", g.b_rows, "rows of B that each CTA holds for both")
         yield C("TILE_M", "CLUSTER_SIZE * BLOCK_M", g.group * g.block_m, "rows of D per pair")
         yield C("TILE_N", "BLOCK_N", g.block_n, "columns of D per pair")
+    if g.spec.schedule.split_k > 1:
+        rows = "TILE_M" if g.group > 1 else "BLOCK_M"
+        yield C("TILE_ROWS", rows, g.group * g.block_m, "rows of D that CTAs multiply together")
+        yield C("SPLIT_K", str(g.spec.schedule.split_k), g.spec.schedule.split_k, "parts of K; less where K is shorter")
 
 
 def _mma_constants(g: Geometry, tmem: TensorMemory) -> Iterator[Constant]:
@@ -137,8 +155,8 @@ def _schedule_constants(g: Geometry, smem: SmemMap) -> Iterator[Constant]:
     if g.clc:
         yield C("CLC_SLOTS", str(ANSWERS), ANSWERS, "answers of launch control at a time")
         yield C("CLC_BYTES", str(ANSWER_BYTES), ANSWER_BYTES, "of an answer")
-        epilogues = "4 * NUM_CONSUMERS + 1"
-        expr = f"CLUSTER_SIZE * ({epilogues}) + NUM_CONSUMERS + 1" if g.group > 1 else f"{epilogues} + NUM_CONSUMERS + 1"
+        each = "CLUSTER_SIZE * (4 * NUM_CONSUMERS + 1)" if g.group > 1 else "4 * NUM_CONSUMERS + 1"
+        expr = f"{each} + NUM_CONSUMERS + 1"
         readers = g.group * (g.store_warps + 1) + g.consumers + 1
         yield C("CLC_EMPTY_ARRIVALS", expr, readers, "who reads answers")
     if g.persistent or g.clc:

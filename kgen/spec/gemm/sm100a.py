@@ -52,6 +52,9 @@ class Schedule(Part):
         description="persistent and clc raster: down: every column from its top; serpentine: down and up in turn, and "
         "every other group of rows backwards",
     )
+    split_k: int = Field(
+        1, ge=1, le=16, description="persistent: parts of K that different CTAs multiply, summed through a workspace"
+    )
     ctas: Literal["auto"] | Annotated[int, Field(ge=1, le=4096)] = Field(
         "auto", description="persistent: CTAs launched; auto = every SM of the card filled"
     )
@@ -211,6 +214,23 @@ def _pair_needs_roles(s: Spec):
         yield Refusal(
             "cluster.cta_group", "schedule.kind: single launches one CTA", "set schedule.kind: grid or persistent"
         )
+
+
+@RULES.rule("schedule.split_k", "schedule.kind", "warps.roles", "epilogue.store")
+def _split_of_k(s: Spec):
+    """`schedule.split_k` above 1 needs a persistent schedule, `warps.roles: specialized` and `epilogue.store: tma`."""
+    if s.schedule.split_k == 1:
+        return
+    if s.schedule.kind != "persistent":
+        yield Refusal(
+            "schedule.split_k",
+            f"kind: {s.schedule.kind} gives a CTA whole tiles",
+            "set split_k: 1, or schedule.kind: persistent",
+        )
+    if s.warps.roles == "unified":
+        yield Refusal("schedule.split_k", "roles: unified multiplies all of K", "set split_k: 1, or roles: specialized")
+    if s.epilogue.store == "direct":
+        yield Refusal("schedule.split_k", "sums leave through store boxes", "set split_k: 1, or epilogue.store: tma")
 
 
 @RULES.rule("schedule.kind", "warps.roles")

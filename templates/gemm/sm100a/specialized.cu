@@ -15,6 +15,12 @@ ${ part(plan.parts.next_tile) }
 ${ part("gemm/sm100a/role/next_tile_of_warp.cu") }
 /*% endif %*/
 
+/*% if "workspace" in plan.parts %*/
+${ part(plan.parts.k_range) }
+
+${ part(plan.parts.share) }
+
+/*% endif %*/
 ${ part(plan.parts.store) }
 
 static __global__ void ${ part("gemm/common/cluster_dims.cu") }__launch_bounds__(NUM_THREADS, CTAS_PER_SM)
@@ -36,14 +42,7 @@ gemm(${ part("gemm/common/parameters.cu") }) {
       ${ part("gemm/sm100a/role/producer_drain.cu", depth=3) }
     }
 /*% if "request" in plan.parts %*/
-  } else if (warp == SCHEDULER_WARP) {
-    // Scheduler: one thread${ " of the pair" if plan.pair } asks launch control for tiles.
-/*% if plan.split_registers %*/
-    setmaxnreg_dec<CONTROL_REGISTERS>();
-/*% endif %*/
-    if (${ part(plan.parts.mma) }) {
-      ${ part("gemm/sm100a/role/scheduler.cu", depth=3) }
-    }
+  ${ part("gemm/sm100a/role/scheduler_branch.cu", depth=1) }
 /*% endif %*/
   } else if (warp >= MMA_WARP) {
     // Issuers: one thread${ " of the pair" if plan.pair } per consumer multiplies k tiles as they land.
@@ -66,7 +65,7 @@ gemm(${ part("gemm/common/parameters.cu") }) {
 /*% if "stage" in plan.parts %*/
     int turn = 0;
 /*% endif %*/
-    ${ part(plan.parts.schedule, depth=2, next_tile="next_tile_of_warp", body=part("gemm/sm100a/role/epilogue.cu")) }
+    ${ part(plan.parts.schedule, depth=2, next_tile="next_tile_of_warp", body=part(plan.parts.epilogue)) }
 /*% if "stage" in plan.parts %*/
     ${ part("gemm/sm100a/store/drain.cu", depth=2) }
 /*% endif %*/

@@ -2,6 +2,10 @@
 ${ part("gemm/common/launcher/encode.cu") }
 
 /*% endif %*/
+/*% if "workspace" in plan.parts %*/
+${ part(plan.parts.workspace) }
+
+/*% endif %*/
 static cudaError_t launch(const ${ plan.name }_args &args, cudaStream_t stream) {
   constexpr int64_t MAX_EXTENT = 0x7fff0000;  // coordinates are int, and the last tile may reach past the edge
   if (!args.a || !args.b || !args.d || args.m < 1 || args.n < 1 || args.k < 1) return cudaErrorInvalidValue;
@@ -9,6 +13,10 @@ static cudaError_t launch(const ${ plan.name }_args &args, cudaStream_t stream) 
   if (args.lda < args.k || args.ldb < args.k || args.ldd < args.n) return cudaErrorInvalidValue;
 /*% if "limit" in plan.parts %*/
   ${ part(plan.parts.limit, depth=1) }
+/*% endif %*/
+/*% if "workspace" in plan.parts %*/
+  if (!args.workspace) return cudaErrorInvalidValue;
+  if (reinterpret_cast<uintptr_t>(args.workspace) % 16 != 0) return cudaErrorMisalignedAddress;
 /*% endif %*/
   int device = 0, major = 0, minor = 0;
   cudaError_t error = cudaGetDevice(&device);

@@ -4,11 +4,7 @@ DEVICE void store(uint32_t acc, /*% if "release" in plan.parts %*/uint64_t &acc_
   const int first_lane = threadIdx.x / 32 % 4 * 32, r = row + first_lane + threadIdx.x % 32;
   for (int c = 0; c < BLOCK_N; c += CHUNK) {
     float v[CHUNK];
-    tcgen05_load(v, acc + (first_lane << 16) + c);
-    tcgen05_wait_load();
-/*% if "release" in plan.parts %*/
-    if (c + CHUNK == BLOCK_N) release(acc_empty);  // all read: the next tile may be multiplied into it
-/*% endif %*/
+    ${ part("gemm/sm100a/store/from_tmem.cu", depth=2) }
 #pragma unroll
     for (int i = 0; i < CHUNK; ++i)
       if (r < m && column + c + i < n) d[r * ldd + column + c + i] = Output(v[i]);

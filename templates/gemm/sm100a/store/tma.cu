@@ -9,20 +9,16 @@ DEVICE void store_tail(const Output *box, Output *d, int64_t ldd, int row, int c
   }
 }
 
-// Writes D from this warp's 32 lanes of the accumulator at `acc`, through its boxes. `turn` runs on from tile to tile:
+// Writes D from ${ "what the splits have shared of 32 rows" if "share" in plan.parts else "this warp's 32 lanes of the accumulator at `acc`" }, through its boxes. `turn` runs on from tile to tile:
 // it names the box used longest ago.
-DEVICE void store(uint32_t acc, /*% if "release" in plan.parts %*/uint64_t &acc_empty, /*% endif %*/Output (&boxes)[STAGING][STORE_ROWS * CHUNK], int &turn,
+DEVICE void store(${ part(plan.parts.source_parameters) } Output (&boxes)[STAGING][STORE_ROWS * CHUNK], int &turn,
                   const CUtensorMap &map_d, Output *d, int64_t ldd, int row, int column, int m, int n) {
   const bool leader = threadIdx.x % 32 == 0;
   const int first_lane = threadIdx.x / 32 % 4 * STORE_ROWS, box_row = row + first_lane;
   for (int c = 0; c < BLOCK_N; c += CHUNK) {
     const int box_column = column + c;
     float v[CHUNK];
-    tcgen05_load(v, acc + (first_lane << 16) + c);
-    tcgen05_wait_load();
-/*% if "release" in plan.parts %*/
-    if (c + CHUNK == BLOCK_N) release(acc_empty);  // all read: the next tile may be multiplied into it
-/*% endif %*/
+    ${ part(plan.parts.source, depth=2) }
     if (leader) bulk_wait_read<STAGING - 1>();
     __syncwarp();  // the box is free
     stage(boxes[turn], v);

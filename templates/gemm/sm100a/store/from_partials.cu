@@ -1,0 +1,1 @@
+sum(v, partials, splits, c);

@@ -1,0 +1,1 @@
+const float *partials, int splits,
