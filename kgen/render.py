@@ -136,6 +136,8 @@ UNCHECKED = "not proven: the barrier protocol was not checked"
 PARAMETER_TYPES = {
     "map_a": "const __grid_constant__ CUtensorMap ",
     "map_b": "const __grid_constant__ CUtensorMap ",
+    "map_sfa": "const __grid_constant__ CUtensorMap ",
+    "map_sfb": "const __grid_constant__ CUtensorMap ",
     "map_d": "const __grid_constant__ CUtensorMap ",
     "a": "const Input *__restrict__ ",
     "b": "const Input *__restrict__ ",
@@ -143,6 +145,7 @@ PARAMETER_TYPES = {
     "lda": "int64_t ",
     "ldb": "int64_t ",
     "ldd": "int64_t ",
+    "scale": "float ",
     "m": "int ",
     "n": "int ",
     "k": "int ",
@@ -155,6 +158,7 @@ LAUNCHER_LOCALS = {
     "lda": "int64_t lda = args.lda;",
     "ldb": "int64_t ldb = args.ldb;",
     "ldd": "int64_t ldd = args.ldd;",
+    "scale": "float scale = args.scale;",
 }
 
 

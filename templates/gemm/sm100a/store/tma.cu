@@ -1,7 +1,7 @@
 ${ part(plan.parts.stage) }
 
 // The last columns of D where they are no whole 16 bytes: a TMA store can end only at a 16-byte step.
-DEVICE void store_tail(const Output *box, Output *d, int64_t ldd, int row, int column, int m, int n) {
+DEVICE void store_tail(const Output *box, Output *d, int64_t ldd, /*% if "factor" in plan.parts %*/float scale, /*% endif %*/int row, int column, int m, int n) {
   const int first = n / STORE_STEP * STORE_STEP, tail = n - first;
   for (int i = threadIdx.x % 32; i < STORE_ROWS * tail; i += 32) {
     const int r = i / tail, c = first + i % tail, chunk = (c - column) / STORE_STEP ^ r % 8;
@@ -12,7 +12,7 @@ DEVICE void store_tail(const Output *box, Output *d, int64_t ldd, int row, int c
 // Writes D from this warp's 32 lanes of the accumulator at `acc`, through its boxes. `turn` runs on from tile to tile:
 // it names the box used longest ago.
 DEVICE void store(uint32_t acc, /*% if "release" in plan.parts %*/uint64_t &acc_empty, /*% endif %*/Output (&boxes)[STAGING][STORE_ROWS * CHUNK], int &turn,
-                  const CUtensorMap &map_d, Output *d, int64_t ldd, int row, int column, int m, int n) {
+                  const CUtensorMap &map_d, Output *d, int64_t ldd, /*% if "factor" in plan.parts %*/float scale, /*% endif %*/int row, int column, int m, int n) {
   const bool leader = threadIdx.x % 32 == 0;
   const int first_lane = threadIdx.x / 32 % 4 * STORE_ROWS, box_row = row + first_lane;
   for (int c = 0; c < BLOCK_N; c += CHUNK) {
@@ -20,6 +20,9 @@ DEVICE void store(uint32_t acc, /*% if "release" in plan.parts %*/uint64_t &acc_
     float v[CHUNK];
     tcgen05_load(v, acc + (first_lane << 16) + c);
     tcgen05_wait_load();
+/*% if "factor" in plan.parts %*/
+    ${ part(plan.parts.factor, depth=2) }
+/*% endif %*/
 /*% if "release" in plan.parts %*/
     if (c + CHUNK == BLOCK_N) release(acc_empty);  // all read: the next tile may be multiplied into it
 /*% endif %*/

@@ -1,0 +1,1 @@
+multiply(tmem + slot * BLOCK_N, a, smem.b[ring.slot], k0 > 0);
