@@ -20,20 +20,22 @@ ROW_GROUP_STRIDE = 1024  # bytes from eight rows to the next eight, as templates
 MAX_BOX = 256
 WGMMA_K_BYTES = 32
 REGISTER_FILE, SMEM_PER_SM, SMEM_PER_CTA, SMEM_RESERVED = 65_536, 233_472, 232_448, 1_024  # compute capability 9.0
+SCALES = ("sfa", "sfb")
 TILES = ("a", "b", "d")  # regions that TMA and wgmma address in swizzled rows
 
 
 def broken_facts(plan: GemmPlan) -> list[Broken]:
     """Every fact that fails, in order; empty for a plan that may run."""
     if plan.tmem:
-        own = (facts_sm100a.registers, facts_sm100a.tensor_memory, facts_sm100a.counts, facts_sm100a.instruction)
+        own = (facts_sm100a.registers, facts_sm100a.tensor_memory, facts_sm100a.counts, facts_sm100a.instruction,
+               facts_sm100a.scales)
     else:
         own = (_registers, _bytes, _shapes)
     return [b for check in (*own, _shared_memory, _tensor_maps, _descriptors, _launch) for b in check(plan)]
 
 
 FACTS = ("registers", "bytes", "wgmma shape", "shared memory", "tensor maps", "descriptors", "launch",
-         "tensor memory", "tcgen05 shape")  # fmt: skip
+         "tensor memory", "tcgen05 shape", "scales")  # fmt: skip
 
 
 def _registers(plan: GemmPlan) -> Iterator[Broken]:
@@ -81,6 +83,8 @@ def _tensor_maps(plan: GemmPlan) -> Iterator[Broken]:
                          "each")  # fmt: skip
         if inner % 16:
             yield Broken("tensor maps", f"{m.name}: rows of {inner} B in shared memory are no multiple of 16")
+        if m.operand in SCALES:  # not swizzled
+            continue
         if inner > SWIZZLE:
             yield Broken("tensor maps", f"{m.name}: rows of {inner} B exceed the {SWIZZLE}-byte swizzle")
         if m.operand != "d" and m.box_rows % 8:
@@ -106,7 +110,9 @@ def _bytes(plan: GemmPlan) -> Iterator[Broken]:
 
 
 def _descriptors(plan: GemmPlan) -> Iterator[Broken]:
-    row = plan.cta_tile[2] * plan.input.bytes
+    row = plan.cta_tile[2] * plan.input.bytes // plan.input.packed
+    if plan.tmem and plan.layout != ("k", "k"):
+        yield from facts_sm100a.transposed(plan)
     if row != SWIZZLE:
         yield Broken("descriptors", f"rows of {row} B under a {SWIZZLE}-byte swizzle")
     if 8 * row != ROW_GROUP_STRIDE:

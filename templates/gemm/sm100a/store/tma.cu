@@ -1,7 +1,7 @@
 ${ part(plan.parts.stage) }
 
 // The last columns of D where they are no whole 16 bytes: a TMA store can end only at a 16-byte step.
-DEVICE void store_tail(const Output *box, Output *d, int64_t ldd, /*% if "factor" in plan.parts %*/float scale, /*% endif %*/int row, int column, int m, int n) {
+DEVICE void store_tail(const Output *box, Output *d, int64_t ldd, int row, int column, int m, int n) {
   const int first = n / STORE_STEP * STORE_STEP, tail = n - first;
   for (int i = threadIdx.x % 32; i < STORE_ROWS * tail; i += 32) {
     const int r = i / tail, c = first + i % tail, chunk = (c - column) / STORE_STEP ^ r % 8;
