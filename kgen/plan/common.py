@@ -77,6 +77,10 @@ class GemmPlan:
         """The extent along which a stored row of A or B runs."""
         return self.layout[operand == "b"]
 
+    def rows_of(self, operand: str) -> str:
+        """The extent that numbers the stored rows of A or B."""
+        return "mn"[operand == "b"] if self.row_of(operand) == "k" else "k"
+
     def stored(self, operand: str) -> str:
         """How A or B lies in memory: [m, k], or [k, m]."""
         rows = "mn"[operand == "b"]
@@ -86,6 +90,17 @@ class GemmPlan:
         """Where main.cu finds element `row`, `k` of A or B."""
         major, minor = ("row", "k") if self.row_of(operand) == "k" else ("k", "row")
         return f"{major} * g.ld{operand} + {minor}"
+
+    @property
+    def arrangement(self) -> str:
+        if self.layout == ("k", "k"):
+            return "A, B and D are row-major"
+        return f"stored as A{self.stored('a')}, B{self.stored('b')} and D[m, n]"
+
+    @property
+    def turned(self) -> str:
+        """Operands stored with k as the row index, in Python."""
+        return ", ".join(f'"{o}"' for o, major in zip("ab", self.layout, strict=True) if major != "k")
 
     @property
     def row_step(self) -> int:

@@ -112,7 +112,7 @@ def scales(plan: GemmPlan) -> Iterator[Broken]:
         return
     if plan.scales is None:
         return
-    s, (m, n, k), (block_m, _, block_k) = plan.scales, plan.mma_shape, plan.cta_tile
+    s, (_, n, k), (block_m, _, block_k) = plan.scales, plan.mma_shape, plan.cta_tile
     if (s.name, s.block) != SCALES[plan.kind]:
         yield Broken("scales", f"{s.name} per {s.block} for kind::{plan.kind}")
     if k != s.per_step * s.block or block_k != 4 * s.atoms * s.block:

@@ -1,5 +1,5 @@
 /* ${ plan.name }: D[m,n] = sum over k of A[m,k] * B[n,k] on ${ plan.arch.product } (${ plan.arch.name }).
- * ${ plan.input_names } in, fp32 accumulate, ${ plan.output.name } out. Plain C; copy this file and ${ plan.name }.cu to vendor the kernel. */
+ * ${ plan.input_names } in, fp32 accumulate, ${ plan.output.name } out. ${ "\n * " if plan.scales }Plain C; copy this file and ${ plan.name }.cu to vendor the kernel. */
 #ifndef ${ plan.name | upper }_H
 #define ${ plan.name | upper }_H
 
@@ -37,7 +37,7 @@ struct ${ plan.name }_args {
  * Returns cudaSuccess, or launches nothing and returns
  *   cudaErrorInvalidValue            null pointer, an extent below 1, a stride shorter than a row${ ", an odd k" if "packed" in plan.parts }${ ", more than one tile" if "limit" in plan.parts }
 /*% if plan.tensor_maps %*/
- *   cudaErrorMisalignedAddress       ${ plan.tensor_maps | map(attribute="operand") | join(", ") }: address or row stride is no multiple of 16 bytes
+ *   cudaErrorMisalignedAddress       ${ plan.tensor_maps | selectattr("stride") | map(attribute="operand") | join(", ") }: address or row stride is no multiple of 16 bytes
 /*% endif %*/
  *   cudaErrorNoKernelImageForDevice  the current device is not of compute capability ${ plan.arch.compute_capability | join(".") }
  *   or what the CUDA runtime reports. */

@@ -26,7 +26,7 @@ def parts(g: Geometry) -> dict[str, str]:
         "store": f"{arch}/store/{s.epilogue.store}.cu",
         "store_call": f"{arch}/store/{s.epilogue.store}_call.cu",
         "grid": f"{common}/launcher/grid_{s.schedule.kind}{wide or shared}.cu",
-        "shapes": f"project/shapes/any{'_packed' if g.input.packed > 1 else ''}.py",
+        "shapes": "project/shapes/any.py",
     }
     parts |= _operand_parts(g)
     if g.persistent:
@@ -65,6 +65,9 @@ def _operand_parts(g: Geometry) -> dict[str, str]:
         "operands_py": f"project/operands/{kind}.py",
         "operands_cu": f"project/operands/{kind}.cu",
     }
+    if g.scales:
+        parts["scales_cu"] = f"project/operands/{g.scales.name}.cu"
+        parts["scales_py"] = f"project/operands/{g.scales.name}.py"
     for operand, turned in zip("ab", g.transposed, strict=True):
         parts[f"step_{operand}"] = f"{arch}/step/{'boxes' if turned else 'rows'}.cu"
     if g.input.packed > 1:
@@ -105,10 +108,11 @@ def _tile_constants(g: Geometry) -> Iterator[Constant]:
     else:
         yield C("BLOCK_M", str(tile.m), tile.m, "rows of D per CTA: the lanes of tensor memory")
     yield C("BLOCK_N", str(tile.n), tile.n, "columns of D per CTA; one MMA spans them")
-    units = " (two elements to a byte)" if g.input.packed > 1 else ""
-    yield C("BLOCK_K", str(g.units_k), g.units_k, f"depth of a k tile: one 128-byte swizzled row{units}")
+    row = "one 128-byte swizzled row" if g.input.packed == 1 else "128 bytes of two elements"
+    yield C("BLOCK_K", str(g.units_k), g.units_k, f"depth of a k tile: {row}")
     if any(g.transposed):
-        yield C("BOX_MN", "128 / sizeof(Input)", BOX_MN, "rows of an operand in a 128-byte row, where k steps over rows")
+        why = "rows of an operand in one swizzled row, where k is not contiguous"
+        yield C("BOX_MN", "128 / sizeof(Input)", BOX_MN, why)
     if g.group > 1:
         yield C("CLUSTER_SIZE", "2", 2, "a pair of CTAs stacked along M, whose tensor cores work as one")
         yield C("PAIR", "0b11", 3, "both CTAs, where a commit signals them")
@@ -170,9 +174,10 @@ def _scale_constants(g: Geometry) -> Iterator[Constant]:
     yield C("SFA_BYTES", "BLOCK_M / ATOM_ROWS * ATOMS_K * ATOM_BYTES", sfa * atom, "scales of a k tile of A")
     yield C("SFB_BYTES", "BLOCK_N / ATOM_ROWS * ATOMS_K * ATOM_BYTES", sfb * atom, "of B: all columns, in both CTAs"
             if g.group > 1 else "scales of a k tile of B")  # fmt: skip
+    yield C("SCALE_BYTES", "SFA_BYTES + SFB_BYTES", (sfa + sfb) * atom)
     yield C("SCALE_TMEM", "ACC_SLOTS * BLOCK_N", g.acc_slots * g.block_n, "the first column of scales")
     columns = "ATOMS_K * (1 + BLOCK_N / ATOM_ROWS) * ATOM_COLUMNS"
-    yield C("SCALE_COLUMNS", columns, g.scale_columns, "of each consumer; MMAs are in order with its own copies only")
+    yield C("SCALE_COLUMNS", columns, g.scale_columns, "of each consumer")
 
 
 def _ring_constants(g: Geometry) -> Iterator[Constant]:
@@ -181,8 +186,9 @@ def _ring_constants(g: Geometry) -> Iterator[Constant]:
         yield C("STAGES", str(g.stages), g.stages, "k tiles in shared memory")
         rows = "B_SLICE" if g.group > 1 else "BLOCK_N"
         bytes_ = f"(BLOCK_M + {rows}) * BLOCK_K * sizeof(Input)"
-        if g.scales:
-            bytes_ = f"({bytes_} + SFA_BYTES + SFB_BYTES)" if g.group > 1 else f"{bytes_} + SFA_BYTES + SFB_BYTES"
+        if g.scales:  # their elements are bytes
+            bytes_ = f"(BLOCK_M + {rows}) * BLOCK_K + SCALE_BYTES"
+            bytes_ = f"({bytes_})" if g.group > 1 else bytes_
         if g.group > 1:
             yield C("STAGE_BYTES", f"CLUSTER_SIZE * {bytes_}", 2 * g.stage_bytes, "of both CTAs")
         else:

@@ -23,7 +23,8 @@ DEVICE void multiply(uint32_t acc, const Input *a, const Input *b, uint32_t scal
 #pragma unroll
   for (int k = 0; k < BLOCK_K; k += MMA_K) {
     const uint32_t block = k / MMA_K * STEP_SCALES, first = block % 4;
-    tcgen05_mma_scaled(acc, tcgen05_descriptor(a + k), tcgen05_descriptor(b + k), INSTRUCTION | first << 29 | first << 4,
+    const uint32_t instruction = INSTRUCTION | first << 29 | first << 4;
+    tcgen05_mma_scaled(acc, tcgen05_descriptor(a + k), tcgen05_descriptor(b + k), instruction,
                        scales_of_a(scales, block / 4), scales_of_b(scales, block / 4), accumulate || k > 0);
   }
 }
