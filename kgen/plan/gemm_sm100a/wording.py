@@ -111,7 +111,7 @@ def _tile_constants(g: Geometry) -> Iterator[Constant]:
     row = "one 128-byte swizzled row" if g.input.packed == 1 else "128 bytes of two elements"
     yield C("BLOCK_K", str(g.units_k), g.units_k, f"depth of a k tile: {row}")
     if any(g.transposed):
-        why = "rows of an operand in one swizzled row, where k is not contiguous"
+        why = "rows of A or B in one swizzled row, along m or n"
         yield C("BOX_MN", "128 / sizeof(Input)", BOX_MN, why)
     if g.group > 1:
         yield C("CLUSTER_SIZE", "2", 2, "a pair of CTAs stacked along M, whose tensor cores work as one")
@@ -146,9 +146,7 @@ def _input_format(g: Geometry) -> Constant:
         if turned:
             bits.append((1, bit))
             why += f"; {operand}"
-    return Constant(
-        "INPUT_FORMAT", " | ".join(f"{x} << {at}" for x, at in bits), sum(x << at for x, at in bits), why
-    )
+    return Constant("INPUT_FORMAT", " | ".join(f"{x} << {at}" for x, at in bits), sum(x << at for x, at in bits), why)
 
 
 def _result_format(g: Geometry) -> tuple[int, str, str]:
