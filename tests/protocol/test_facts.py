@@ -5,10 +5,14 @@ from dataclasses import replace
 import pytest
 from variants import VARIANTS, preset_plans, variant_plan
 
+from kgen.plan import make_plan
+from kgen.presets import spec_root
 from kgen.protocol.facts import FACTS, broken_facts
+from kgen.spec.base import parse_spec
 
 PLANS = {p.name: p for p in preset_plans()} | {name: variant_plan(name) for name in VARIANTS}
 PLAN = PLANS["gemm_step9"]
+SCALED = make_plan(parse_spec((spec_root() / "gemm/sm_100a/nvfp4.yaml").read_text()).spec)
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -76,6 +80,13 @@ BROKEN = {
     "launch": [
         launch(PLAN, threads=1_056), launch(PLAN, threads=400), launch(PLAN, cluster=(16, 1, 1)),
         replace(PLAN, ctas=7), role(PLAN, "producer", warps=1),
+    ],
+    "scales": [
+        replace(SCALED, scales=None), replace(SCALED, kind="f16"), replace(SCALED, kind="mxf4"),
+        replace(SCALED, scales=replace(SCALED.scales, block=32)), replace(SCALED, mma_shape=(256, 192, 64)),
+        replace(SCALED, scales=replace(SCALED.scales, per_step=2)), constant(SCALED, "SCALE_TMEM", 128),
+        replace(SCALED, scales=replace(SCALED.scales, atoms=2)), region(SCALED, "sfa", offset=163_904),
+        region(SCALED, "sfb", bytes=8_192), replace(SCALED, tmem=replace(SCALED.tmem, regions=SCALED.tmem.regions[:1])),
     ],
 }  # fmt: skip
 

@@ -44,7 +44,7 @@ class Geometry:
     def other(self) -> Dtype | None:
         """B's element type where it is not A's."""
         b = self.spec.dtype.b
-        return DTYPES[b] if b and b != self.spec.dtype.input else None
+        return None if b in ("same", self.spec.dtype.input) else DTYPES[b]
 
     @property
     def kind(self) -> str:

@@ -25,7 +25,7 @@ class Dtype(Part):
     input: Literal["bf16", "fp16", "tf32", "e4m3", "e5m2", "e2m1"] = Field(
         "bf16", description="element type of A and B; tf32 is stored as fp32, e2m1 two to a byte"
     )
-    b: Literal["e4m3", "e5m2"] | None = Field(None, description="element type of B where it differs from A's")
+    b: Literal["same", "e4m3", "e5m2"] = Field("same", description="element type of B where it is not A's")
     scales: Literal["none", "block32", "block16"] = Field(
         "none",
         description="scales of A and B along K: block32 is one ue8m0 per 32 elements (mxfp8, mxfp4), "
@@ -42,8 +42,8 @@ class Tile(Part):
     n: int = Field(
         256, ge=32, le=256, multiple_of=32, description="columns of D per CTA (one MMA spans them; a pair splits B)"
     )
-    k: Literal[32, 64, 128, 256] | None = Field(
-        None, description="depth of one k tile: the elements that fill one 128-byte swizzled row; absent: just that"
+    k: Literal["auto", 32, 64, 128, 256] = Field(
+        "auto", description="depth of one k tile: as many elements as fill one 128-byte swizzled row (auto)"
     )
 
 
@@ -251,15 +251,15 @@ def _ctas_are_persistent(s: Spec):
 def _whole_rows(s: Spec):
     """`tile.k` is what 128 bytes hold of `dtype.input`."""
     want = DEPTHS[s.dtype.input]
-    if s.tile.k not in (None, want):
+    if s.tile.k not in ("auto", want):
         yield Refusal("tile.k", f"a 128-byte row holds {want} {s.dtype.input}, not {s.tile.k}", f"set k: {want}")
 
 
 @RULES.rule("dtype.b", "dtype.input")
 def _only_fp8_mixes(s: Spec):
     """`dtype.b` needs an 8-bit `dtype.input`."""
-    if s.dtype.b and s.dtype.input not in ("e4m3", "e5m2"):
-        yield Refusal("dtype.b", f"an MMA mixes {s.dtype.b} with 8-bit types, not with {s.dtype.input}", "remove b")
+    if s.dtype.b != "same" and s.dtype.input not in ("e4m3", "e5m2"):
+        yield Refusal("dtype.b", f"an MMA mixes {s.dtype.b} with 8-bit types, not with {s.dtype.input}", "set b: same")
 
 
 @RULES.rule("dtype.scales", "dtype.input")
