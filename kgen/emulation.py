@@ -10,23 +10,22 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import ml_dtypes
 import numpy as np
 
 from kgen.emulator.launch import Device
 from kgen.emulator.swizzle import Swizzle
 from kgen.emulator.tensormap import DataType, encode_tiled
 from kgen.errors import EmulatorError
+from kgen.operands import NUMPY, Operand, make_operand
 from kgen.plan.common import GemmPlan
-from kgen.plan.resources import Dtype
+from kgen.plan.resources import TensorMap
 from kgen.proving import Case, Proof
 
 Shape = tuple[int, int, int]
 CLC_MODES = ("random", "success", "failure")  # what launch control answers while tiles are left, by seed
 SM_COUNT = 4  # few SMs make persistent CTAs take several tiles of a small problem
 
-_NUMPY = {"bf16": np.dtype(ml_dtypes.bfloat16), "fp16": np.dtype(np.float16), "fp32": np.dtype(np.float32)}
-_MAP_TYPE = {"bf16": DataType.BFLOAT16, "fp16": DataType.FLOAT16, "fp32": DataType.FLOAT32}
+FACTOR = 0.375  # of D, where a kernel takes one
 
 
 def shapes(plan: GemmPlan) -> list[Shape]:
@@ -35,7 +34,7 @@ def shapes(plan: GemmPlan) -> list[Shape]:
     if plan.one_tile:
         depths = (block_k, 1, block_k - 7) if plan.k_tiles else (block_k, 1, 3 * block_k + 1)
         return [(block_m, block_n, k) for k in depths] + [(1, 1, depths[-1]), (block_m - 3, block_n - 5, depths[-1])]
-    return [
+    odd = [
         (tile_m, tile_n, block_k),
         (1, 1, 1),
         (7, block_n, block_k + 1),
@@ -43,16 +42,17 @@ def shapes(plan: GemmPlan) -> list[Shape]:
         (2 * tile_m - 3, tile_n + 9, 2 * stages * block_k + 1),
         (3 * tile_m - 5, 3 * tile_n + 8, 2 * block_k),
     ]
+    return [(m, n, -(-k // plan.input.packed) * plan.input.packed) for m, n, k in odd]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Host copies of A, B and D, each inside a larger array whose other bytes are 0xff: NaN to whoever reads them."""
+    """A and B on the host, and how far the rows of all three lie apart."""
 
-    a: np.ndarray
-    b: np.ndarray
+    a: Operand
+    b: Operand
     shape: Shape
-    strides: dict[str, int]  # elements from row to row
+    strides: dict[str, int]  # from row to row, in elements of the stored arrays
 
 
 GUARD_ROWS = 2
@@ -63,17 +63,19 @@ def make_problem(plan: GemmPlan, shape: Shape, seed: int, numbers: str) -> Probl
     m, n, k = shape
     rng = np.random.default_rng([seed, m, n, k])
     draw = rng.standard_normal if numbers == "normal" else lambda size: rng.integers(-4, 5, size).astype(float)
-    dtype = _NUMPY[plan.input.name]
+    exact = rng if numbers == "integers" else None
+    a, b = make_operand(plan, "a", draw((m, k)), exact), make_operand(plan, "b", draw((n, k)), exact)
     by_tma = {t.operand for t in plan.tensor_maps}
     strides = {}
-    for operand, length in (("a", k), ("b", k), ("d", n)):
+    for operand, length in (("a", a.stored.shape[1]), ("b", b.stored.shape[1]), ("d", n)):
         step = 16 // (plan.output if operand == "d" else plan.input).bytes if operand in by_tma else 1
         strides[operand] = -(-length // step) * step + int(rng.integers(0, 3)) * step
-    return Problem(draw((m, k)).astype(dtype), draw((n, k)).astype(dtype), shape, strides)
+    return Problem(a, b, shape, strides)
 
 
 def surrounded(values: np.ndarray, stride: int) -> np.ndarray:
-    """`values` in the corner of a poisoned array with rows of `stride` elements and guard rows below."""
+    """`values` in the corner of a larger array with rows of `stride` elements and guard rows below. Its other bytes
+    are 0xff: NaN to whoever reads them (e2m1 has none, and reads -6)."""
     shape = (values.shape[0] + GUARD_ROWS, stride)
     raw = b"\xff" * (shape[0] * shape[1] * values.dtype.itemsize)
     poisoned = np.frombuffer(raw, values.dtype).reshape(shape).copy()
@@ -91,13 +93,16 @@ def run(
     """
     m, n, k = problem.shape
     device = Device(ptx)
-    nothing = np.frombuffer(b"\xff" * (m * n * plan.output.bytes), _NUMPY[plan.output.name]).reshape(m, n)
+    nothing = np.frombuffer(b"\xff" * (m * n * plan.output.bytes), NUMPY[plan.output.name]).reshape(m, n)
     host = {
-        o: surrounded(values, problem.strides[o]) for o, values in (("a", problem.a), ("b", problem.b), ("d", nothing))
+        o: surrounded(values, problem.strides[o])
+        for o, values in (("a", problem.a.stored), ("b", problem.b.stored), ("d", nothing))
     }
+    if plan.scales:
+        host |= {"sfa": problem.a.scales, "sfb": problem.b.scales}
     addresses = {o: device.buffer(array, o) for o, array in host.items()}
-    sizes = {"m": m, "n": n, "k": k}
-    arguments = {name: np.int32(value) for name, value in sizes.items()}
+    sizes = {"m": m, "n": n, "k": k // plan.input.packed}
+    arguments = {name: np.int32(value) for name, value in sizes.items()} | {"scale": np.float32(FACTOR)}
     counters = None
     if plan.split_k > 1:  # zero before the first launch, as the header asks; the sums may hold anything
         first, size = plan.workspace_bytes(m, n)
@@ -105,22 +110,9 @@ def run(
         start = device.buffer(counters, "workspace")
         arguments |= {"counters": start, "partials": start + first}
         counters = counters[:first]
-    arguments |= addresses | {f"ld{o}": np.int64(problem.strides[o]) for o in host}
+    arguments |= addresses | {f"ld{o}": np.int64(stride) for o, stride in problem.strides.items()}
     for t in plan.tensor_maps:
-        columns = sizes[t.columns]
-        if t.operand == "d":  # whole 16-byte steps; the kernel writes the rest itself
-            step = 16 // t.element_bytes
-            columns = max(columns // step, 1) * step
-        arguments[t.name] = encode_tiled(
-            _MAP_TYPE[(plan.output if t.operand == "d" else plan.input).name],
-            addresses[t.operand],
-            (columns, sizes[t.rows]),
-            (problem.strides[t.operand] * t.element_bytes,),
-            (t.box_columns, t.box_rows),
-            (1, 1),
-            swizzle=Swizzle.B128,
-            arch=plan.arch.name.rstrip("a"),
-        )
+        arguments[t.name] = _tensor_map(plan, t, addresses[t.operand], host[t.operand], problem.strides, sizes)
     result = device.launch(
         _grid(plan, m, n, k),
         plan.launch.threads,
@@ -140,6 +132,28 @@ def run(
     if counters is not None:  # and zero again after it, for the next one
         intact = intact and not counters.any()
     return after[:m, :n], bool(intact), result.warnings
+
+
+def _tensor_map(plan: GemmPlan, t: TensorMap, address: int, array: np.ndarray, strides: dict, sizes: dict) -> bytes:
+    if t.operand in strides:
+        swizzle, columns, rows = Swizzle.B128, sizes[t.columns], sizes[t.rows]
+        stride = strides[t.operand] * t.element_bytes
+        if t.operand == "d":  # whole 16-byte steps; the kernel writes the rest itself
+            step = 16 // t.element_bytes
+            columns = max(columns // step, 1) * step
+    else:  # scales, all of them
+        swizzle, (rows, stride) = Swizzle.NONE, array.shape
+        columns = stride // t.element_bytes
+    return encode_tiled(
+        DataType[t.dtype.removeprefix("CU_TENSOR_MAP_DATA_TYPE_")],
+        address,
+        (columns, rows),
+        (stride,),
+        (t.box_columns, t.box_rows),
+        (1, 1),
+        swizzle=swizzle,
+        arch=plan.arch.name.rstrip("a"),
+    )
 
 
 def _grid(plan: GemmPlan, m: int, n: int, k: int) -> int | tuple[int, int]:
@@ -163,16 +177,18 @@ def _truncated(x: np.ndarray) -> np.ndarray:
     return np.where(np.abs(nearest) > np.abs(x), np.nextafter(nearest, np.float32(0)), nearest)
 
 
-def references(problem: Problem, output: Dtype) -> tuple[np.ndarray, np.ndarray]:
-    """The product in float64, and in the kernel's precision: 16 products at a time into a truncated fp32 accumulator,
-    rounded to D's type at the end."""
-    a, b = problem.a.astype(np.float64), problem.b.astype(np.float64)
+def references(plan: GemmPlan, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """The product in float64, and in the kernel's precision: the products of one MMA at a time into a truncated fp32
+    accumulator, rounded to D's type at the end."""
+    a, b, depth = problem.a.values, problem.b.values, plan.mma_shape[2]
     exact, plain = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)), np.float32)
-    for k in range(0, a.shape[1], 16):
-        part = a[:, k : k + 16] @ b[:, k : k + 16].T
+    for k in range(0, a.shape[1], depth):
+        part = a[:, k : k + depth] @ b[:, k : k + depth].T
         exact += part
         plain = _truncated(plain + part)
-    return exact, plain.astype(_NUMPY[output.name]).astype(np.float64)
+    if plan.factor:
+        exact, plain = exact * FACTOR, plain * np.float32(FACTOR)
+    return exact, plain.astype(NUMPY[plan.output.name]).astype(np.float64)
 
 
 def cases(
@@ -184,7 +200,7 @@ def cases(
     for shape in only or shapes(plan):
         for numbers in ("normal", "integers"):
             problem = make_problem(plan, shape, 0, numbers)
-            exact, plain = references(problem, plan.output)
+            exact, plain = references(plan, problem)
             for seed in range(seeds):
                 name = "x".join(map(str, shape)) + f" {numbers}" + (f" seed {seed}" if seeds > 1 else "")
                 yield name
@@ -212,7 +228,7 @@ def _case(name, plan, ptx, problem, exact, plain, numbers, seed, arithmetic, tra
         return Case(name, False, float("nan"), 0.0, time.monotonic() - start, str(e))
     got = d.astype(np.float64)
     if numbers == "integers":
-        wanted = exact.astype(_NUMPY[plan.output.name]).astype(np.float64)
+        wanted = exact.astype(NUMPY[plan.output.name]).astype(np.float64)
         error, limit = float(np.max(np.abs(got - wanted))), 0.0
     else:
         error, limit = float(np.max(np.abs(got - exact))), 2 * float(np.max(np.abs(plain - exact)))

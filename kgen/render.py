@@ -136,6 +136,8 @@ UNCHECKED = "not proven: the barrier protocol was not checked"
 PARAMETER_TYPES = {
     "map_a": "const __grid_constant__ CUtensorMap ",
     "map_b": "const __grid_constant__ CUtensorMap ",
+    "map_sfa": "const __grid_constant__ CUtensorMap ",
+    "map_sfb": "const __grid_constant__ CUtensorMap ",
     "map_d": "const __grid_constant__ CUtensorMap ",
     "a": "const Input *__restrict__ ",
     "b": "const Input *__restrict__ ",
@@ -145,6 +147,7 @@ PARAMETER_TYPES = {
     "ldd": "int64_t ",
     "counters": "uint32_t *__restrict__ ",
     "partials": "float *",
+    "scale": "float ",
     "m": "int ",
     "n": "int ",
     "k": "int ",
@@ -160,6 +163,7 @@ LAUNCHER_LOCALS = {
     "counters": "uint32_t *counters = static_cast<uint32_t *>(args.workspace);",
     "partials": "float *partials = reinterpret_cast<float *>("
     "static_cast<char *>(args.workspace) + counter_bytes(m, n));",
+    "scale": "float scale = args.scale;",
 }
 
 

@@ -1,5 +1,5 @@
 // ${ plan.name }: D[m,n] = sum over k of A[m,k] * B[n,k], for ${ plan.arch.product } (${ plan.arch.name }).
-// ${ plan.input.name } in, fp32 accumulate, ${ plan.output.name } out; A, B and D are row-major.
+// ${ plan.input_names } in, fp32 accumulate, ${ plan.output.name } out; ${ plan.arrangement }.
 //
 /*% for line in about_lines %*/
 // ${ line }

@@ -1,4 +1,4 @@
-using Input = ${ plan.input.ctype };
+using Input = ${ plan.input.unit };${ "  // " ~ plan.input_names if plan.input.storage }
 using Output = ${ plan.output.ctype };
 
 /*% for group in plan.constants %*/

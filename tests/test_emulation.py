@@ -104,7 +104,7 @@ def test_exact_arithmetic_is_the_truncating_accumulators(tmp_path):
     ptx = ptx_of(variant_project("fp32_out"), tmp_path, plan.arch)
     problem = make_problem(plan, (65, 130, 129), 3, "normal")
     d, intact, warnings = run(plan, ptx, problem, arithmetic="exact")
-    exact, plain = references(problem, plan.output)
+    exact, plain = references(plan, problem)
     assert intact and not warnings
     # The tensor core also truncates the products of one instruction, so it errs a little more than truncated sums.
     assert 0 < abs(d - exact).max() <= 2 * abs(plain - exact).max()

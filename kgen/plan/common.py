@@ -13,6 +13,7 @@ from kgen.plan.resources import (
     Launch,
     Pipeline,
     Role,
+    Scales,
     SmemMap,
     TensorMap,
     TensorMemory,
@@ -52,6 +53,11 @@ class GemmPlan:
     tmem: TensorMemory | None = None  # Blackwell's accumulators; None: they are registers
     cta_group: int = 1  # CTAs whose tensor cores work together
     chunk: int = 0  # columns of an accumulator that a thread reads from tensor memory at a time
+    kind: str = "f16"  # of tcgen05.mma
+    other: Dtype | None = None  # B's element type where it is not A's
+    layout: tuple[str, str] = ("k", "k")  # the contiguous index of A and of B
+    scales: Scales | None = None
+    factor: bool = False  # whether D is multiplied by one number
 
     split_k: int = 1  # parts of K that are summed through a workspace
 
@@ -70,6 +76,64 @@ class GemmPlan:
         strips = -(-m // rows) * (rows // 32) * -(-n // columns)
         counters = -(-strips * 4 // 128) * 128
         return counters, counters + strips * self.split_k * 32 * columns * 4
+
+    @property
+    def inputs(self) -> tuple[Dtype, Dtype]:
+        """Element types of A and B."""
+        return self.input, self.other or self.input
+
+    @property
+    def per_unit(self) -> str:
+        """What turns a number of elements into one of what the kernel addresses, in C."""
+        return f" / {self.input.packed}" if self.input.packed > 1 else ""
+
+    def row_of(self, operand: str) -> str:
+        """The extent along which a stored row of A or B runs."""
+        return self.layout[operand == "b"]
+
+    def rows_of(self, operand: str) -> str:
+        """The extent that numbers the stored rows of A or B."""
+        return "mn"[operand == "b"] if self.row_of(operand) == "k" else "k"
+
+    def stored(self, operand: str) -> str:
+        """How A or B lies in memory: [m, k], or [k, m]."""
+        rows = "mn"[operand == "b"]
+        return f"[{rows}, k]" if self.row_of(operand) == "k" else f"[k, {rows}]"
+
+    def index(self, operand: str) -> str:
+        """Where main.cu finds element `row`, `k` of A or B."""
+        major, minor = ("row", "k") if self.row_of(operand) == "k" else ("k", "row")
+        return f"{major} * g.ld{operand} + {minor}"
+
+    @property
+    def arrangement(self) -> str:
+        if self.layout == ("k", "k"):
+            return "A, B and D are row-major"
+        return f"stored as A{self.stored('a')}, B{self.stored('b')} and D[m, n]"
+
+    @property
+    def turned(self) -> str:
+        """Operands stored with k as the row index, in Python."""
+        return ", ".join(f'"{o}"' for o, major in zip("ab", self.layout, strict=True) if major != "k")
+
+    @property
+    def row_step(self) -> int:
+        """Elements of which rows must be a multiple, so that each starts at 16 bytes."""
+        return max(8, 16 // self.input.bytes * self.input.packed)
+
+    @property
+    def program_headers(self) -> tuple[str, ...]:
+        """CUDA headers of what main.cu computes with."""
+        names = {d.header for d in (*self.inputs, self.output)}
+        if self.scales and self.scales.name == "ue4m3":
+            names.add("cuda_fp8.h")
+        return tuple(sorted(names - {""}))
+
+    @property
+    def input_names(self) -> str:
+        """As people write them: bf16, or e4m3 x e5m2, or e2m1 (one ue4m3 per 16)."""
+        names = " x ".join(dict.fromkeys(d.name for d in self.inputs))
+        return names + (f" with one {self.scales.name} per {self.scales.block} along K" if self.scales else "")
 
     @property
     def one_tile(self) -> bool:

@@ -7,7 +7,7 @@ of who arrives, and its bytes the sum of what is delivered.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,10 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class TensorMap:
-    """A TMA descriptor: a row-major [rows, columns] matrix read or written in boxes of [box_rows, box_columns]."""
+    """A TMA descriptor: a row-major [rows, columns] matrix read or written in boxes of [box_rows, box_columns].
+
+    Where the tile of a CTA takes several boxes, `boxes` of them lie one after another.
+    """
 
     name: str
     operand: str
@@ -184,6 +187,13 @@ class TensorMap:
     box_columns_expr: str
     dtype: str
     element_bytes: int
+    boxes: int = 1
+    packed: int = 1  # elements of the matrix to an element of the map
+
+    @property
+    def per_unit(self) -> str:
+        """What turns a stride in elements into one in elements of the map, in C."""
+        return f" / {self.packed}" if self.packed > 1 else ""
 
     @property
     def box_bytes(self) -> int:
@@ -217,7 +227,36 @@ class Dtype:
     numpy: str
     vector: str  # suffix of CUDA's conversion from two floats
     header: str  # that defines ctype; empty for a built-in type
-    bytes: int
+    bytes: int  # of what the kernel addresses: an element, or `packed` of them
+    packed: int = 1  # elements to such a unit
+    storage: str = ""  # its type in the kernel, where that is not ctype
+
+    @property
+    def unit(self) -> str:
+        """The type by which the kernel addresses the matrix."""
+        return self.storage or self.ctype
+
+    @property
+    def kernel_header(self) -> str:
+        """The header that `unit` needs."""
+        return "" if self.storage else self.header
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Block scales of A and B: one 8-bit number per `block` elements of K.
+
+    They lie in atoms of 512 bytes, for 128 rows and four blocks each, as tcgen05.cp takes them to tensor memory.
+    """
+
+    name: str  # ue8m0 or ue4m3
+    block: int
+    per_step: int  # scales of a row that one MMA reads
+    atoms: int  # of 128 rows, along one k tile
+
+    ATOM_BYTES: ClassVar[int] = 512
+    ATOM_COLUMNS: ClassVar[int] = 4  # of tensor memory
+    ATOM_ROWS: ClassVar[int] = 128
 
 
 DTYPES = {
@@ -252,6 +291,50 @@ DTYPES = {
             vector="",
             header="",
             bytes=4,
+        ),
+        Dtype(
+            name="tf32",
+            ctype="float",
+            ptx="tf32",
+            tensor_map="CU_TENSOR_MAP_DATA_TYPE_FLOAT32",
+            numpy="np.float32",
+            vector="",
+            header="",
+            bytes=4,
+        ),
+        Dtype(
+            name="e4m3",
+            ctype="__nv_fp8_e4m3",
+            ptx="e4m3",
+            tensor_map="CU_TENSOR_MAP_DATA_TYPE_UINT8",
+            numpy="ml_dtypes.float8_e4m3fn",
+            vector="",
+            header="cuda_fp8.h",
+            bytes=1,
+            storage="uint8_t",
+        ),
+        Dtype(
+            name="e5m2",
+            ctype="__nv_fp8_e5m2",
+            ptx="e5m2",
+            tensor_map="CU_TENSOR_MAP_DATA_TYPE_UINT8",
+            numpy="ml_dtypes.float8_e5m2",
+            vector="",
+            header="cuda_fp8.h",
+            bytes=1,
+            storage="uint8_t",
+        ),
+        Dtype(
+            name="e2m1",
+            ctype="uint8_t",
+            ptx="e2m1",
+            tensor_map="CU_TENSOR_MAP_DATA_TYPE_UINT8",
+            numpy="np.uint8",
+            vector="",
+            header="",
+            bytes=1,
+            packed=2,
+            storage="uint8_t",
         ),
     )
 }

@@ -18,6 +18,7 @@ class AgentState:
         self.blocked: Step | None = None
         self.groups: list[list] = []  # of wgmma: [start, end or None]
         self.mma_chain: dict = {}  # last end per accumulator (tcgen05) or of all (wgmma)
+        self.copies = False  # whether tcgen05.cp is in the queue as well
         self.mma_ends: list[int] = []  # since the last commit
         self.joined: list[int] = []
         self.commits = 0

@@ -20,6 +20,7 @@ ROW_GROUP_STRIDE = 1024  # bytes from eight rows to the next eight, as templates
 MAX_BOX = 256
 WGMMA_K_BYTES = 32
 REGISTER_FILE, SMEM_PER_SM, SMEM_PER_CTA, SMEM_RESERVED = 65_536, 233_472, 232_448, 1_024  # compute capability 9.0
+SCALES = ("sfa", "sfb")
 TILES = ("a", "b", "d")  # regions that TMA and wgmma address in swizzled rows
 
 
@@ -68,6 +69,8 @@ def _tensor_maps(plan: GemmPlan) -> Iterator[Broken]:
                          "each")  # fmt: skip
         if inner % 16:
             yield Broken("tensor maps", f"{m.name}: rows of {inner} B in shared memory are no multiple of 16")
+        if m.operand in SCALES:  # not swizzled
+            continue
         if inner > SWIZZLE:
             yield Broken("tensor maps", f"{m.name}: rows of {inner} B exceed the {SWIZZLE}-byte swizzle")
         if m.operand != "d" and m.box_rows % 8:
@@ -93,7 +96,9 @@ def _bytes(plan: GemmPlan) -> Iterator[Broken]:
 
 
 def _descriptors(plan: GemmPlan) -> Iterator[Broken]:
-    row = plan.cta_tile[2] * plan.input.bytes
+    row = plan.cta_tile[2] * plan.input.bytes // plan.input.packed
+    if plan.tmem and plan.layout != ("k", "k"):
+        yield from facts_sm100a.transposed(plan)
     if row != SWIZZLE:
         yield Broken("descriptors", f"rows of {row} B under a {SWIZZLE}-byte swizzle")
     if 8 * row != ROW_GROUP_STRIDE:
@@ -140,7 +145,7 @@ _BY_ARCH = {
     "sm_90a": {"registers": _registers, "bytes": _bytes, "wgmma shape": _shapes, **_COMMON},
     "sm_100a": {
         "registers": facts_sm100a.registers, "bytes": facts_sm100a.counts, "tcgen05 shape": facts_sm100a.instruction,
-        "tensor memory": facts_sm100a.tensor_memory, **_COMMON,
+        "tensor memory": facts_sm100a.tensor_memory, "scales": facts_sm100a.scales, **_COMMON,
     },
 }  # fmt: skip
 FACTS = tuple(dict.fromkeys(fact for checks in _BY_ARCH.values() for fact in checks))

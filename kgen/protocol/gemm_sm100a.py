@@ -11,6 +11,7 @@ from kgen.plan.common import GemmPlan
 from kgen.protocol.program import (
     Advance,
     Arrive,
+    AsyncCopy,
     AsyncLoad,
     AsyncMma,
     AsyncStore,
@@ -58,7 +59,9 @@ def program_of(plan: GemmPlan) -> Program:
         buffers=(
             Buffer("a", stages, 1 if _by_tma(plan) else 4),
             Buffer("b", stages, 1 if _by_tma(plan) else 4),
+            *([Buffer("sfa", stages), Buffer("sfb", stages)] if plan.scales else []),
             *(Buffer(_named("tmem", c, plan), slots, space="tmem") for c in range(_consumers(plan))),
+            *(Buffer(_named("scales", c, plan), space="tmem") for c in range(_consumers(plan)) if plan.scales),
             *([Buffer("d", staging, private=True)] if staging else []),
             *([Buffer("clc", _answers(plan))] if _answers(plan) else []),
         ),
@@ -126,10 +129,11 @@ def _accumulator(plan: GemmPlan, consumer: int = 0, ctas: str = "self") -> Ref:
 
 
 def loads(plan: GemmPlan, at: At, ahead: int = 0, loop: str = "k") -> tuple[Op, ...]:
-    """The copies of one k tile into this CTA; a pair's first CTA counts the bytes of both."""
+    """The copies of one k tile into this CTA, the boxes of an operand as one; a pair's first CTA counts the bytes of
+    both."""
     signal = "leader" if plan.cta_group > 1 else "each"
     return tuple(
-        AsyncLoad(Ref(d.operand, at, None, ("tile", loop), ahead), d.bytes_each, "full", at, signal)
+        AsyncLoad(Ref(d.operand, at, None, ("tile", loop), ahead), d.bytes // plan.cta_group, "full", at, signal)
         for d in plan.pipelines[0].full.deliveries
     )
 
@@ -141,7 +145,21 @@ def announce(plan: GemmPlan, at: At) -> Arrive:
 def multiply(plan: GemmPlan, at: At | None, consumer: int = 0) -> AsyncMma:
     whole = _ctas(plan, "pair")
     operands = (Ref("a", at, ctas=whole), Ref("b", at, ctas=whole))
+    if plan.scales:
+        operands += (_scales(plan, consumer),)
     return AsyncMma(operands, _accumulator(plan, consumer, whole), "tcgen05")
+
+
+def _scales(plan: GemmPlan, consumer: int) -> Ref:
+    return Ref(_named("scales", consumer, plan), ctas=_ctas(plan, "pair"))
+
+
+def copy_scales(plan: GemmPlan, at: At, consumer: int) -> tuple[Op, ...]:
+    """copy_scales of mma_scaled.cu: one instruction has each CTA of a pair copy its own."""
+    if not plan.scales:
+        return ()
+    whole = _ctas(plan, "pair")
+    return (AsyncCopy((Ref("sfa", at, ctas=whole), Ref("sfb", at, ctas=whole)), _scales(plan, consumer)),)
 
 
 def release(plan: GemmPlan, consumer: int) -> tuple[Op, ...]:
@@ -285,12 +303,13 @@ def issuer(plan: GemmPlan, consumer: int) -> tuple[Op, ...]:
     return (
         _tile(
             Wait(_named("acc_empty", consumer, plan), ACC, 1),
-            _k_loop(Wait("full", RING), multiply(plan, RING, consumer), Commit("empty", RING, whole), Advance("ring")),
+            _k_loop(Wait("full", RING), *copy_scales(plan, RING, consumer), multiply(plan, RING, consumer),
+                    Commit("empty", RING, whole), Advance("ring")),
             Commit(_named("acc_full", consumer, plan), ACC, whole),
             Advance("acc"),
             *next_tile(plan),
         ),
-    )
+    )  # fmt: skip
 
 
 def epilogue(plan: GemmPlan, consumer: int) -> tuple[Op, ...]:

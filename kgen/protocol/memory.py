@@ -10,7 +10,7 @@ from kgen.protocol.words import cta_of, place_name
 class Place:
     """One slice of one stage of a buffer. `end` is the last write's end, None while it is in flight."""
 
-    __slots__ = ("by", "end", "fence", "generic", "reads", "start", "tag", "tags", "written")
+    __slots__ = ("by", "copied", "end", "fence", "generic", "reads", "start", "tag", "tags", "written")
 
     def __init__(self):
         self.written = False
@@ -19,6 +19,7 @@ class Place:
         self.tag: tuple = ()
         self.tags: set[tuple] = set()  # of earlier writes
         self.by = None  # the agent whose multiplies write here
+        self.copied = False  # by tcgen05.cp of `by`
         self.generic = False
         self.fence: int | None = None
         self.reads: list[list] = []  # [start, end or None, agent], since the last write
@@ -52,9 +53,12 @@ class Memory:
                          "free it when everybody is done", event, key=key)  # fmt: skip
         return place
 
-    def _reads_over(self, run, state, key: tuple, place: Place, event: int) -> None:
+    def _reads_over(self, run, state, key: tuple, place: Place, event: int, queue=None) -> None:
+        """Earlier reads are; those by `queue` come before anyhow, whoever's queue that is."""
         before = self.history.before
         for start, end, reader in place.reads:
+            if reader is queue:
+                continue
             if end is None or not before(end, event):
                 began = before(start, event)
                 how = "still reads" if began else "has yet to read"
@@ -71,6 +75,7 @@ class Memory:
         self._reads_over(run, state, key, place, event)
         place.tags.add(place.tag)
         place.written, place.start, place.end, place.tag, place.by = True, event, None, tag, None
+        place.copied = False
         # Tensor memory has one proxy: tcgen05.wait::st orders its stores.
         shared = self.spaces[key[1].split("@")[0]].space == "shared"
         place.generic, place.fence = generic and shared, None
@@ -95,6 +100,18 @@ class Memory:
         place.written, place.start, place.end, place.tag = True, event, None, tag
         place.by, place.generic = state, False
 
+    def copy(self, run, state, key: tuple, tag: tuple, event: int) -> None:
+        """What tcgen05.cp brings. It and the multiplies that read it are in one agent's queue."""
+        place = self._place(run, state, key, event)
+        mine = place.copied and place.by is state
+        if place.written and not mine and (place.end is None or not self.history.before(place.end, event)):
+            run.fail(OVERWRITE, f"{state.where} copies to {place_name(key)} while another write to it may be in "
+                     "flight", "give each thread that copies columns of its own", event, key=key)  # fmt: skip
+        self._reads_over(run, state, key, place, event, queue=state)
+        place.tags.add(place.tag)
+        place.written, place.start, place.end, place.tag = True, event, None, tag
+        place.by, place.copied, place.generic = state, True, False
+
     def start_read(self, run, state, key: tuple, tag: tuple, event: int, proxy: str) -> list:
         """A read from `event` on; the caller enters its end in the record returned."""
         place = self._place(run, state, key, event)
@@ -106,7 +123,8 @@ class Memory:
             run.fail(OVERWRITE, f"{name} is overwritten before {state.where} has read it: it holds iteration "
                      f"{place.tag} instead of {tag}", "wait until a buffer is released before it is filled again",
                      place.start, event, key=key)  # fmt: skip
-        if place.end is None or not self.history.before(place.end, event):
+        queued = place.copied and place.by is state and proxy == "async"
+        if not queued and (place.end is None or not self.history.before(place.end, event)):
             run.fail(INCOMPLETE, f"{state.where} may read {name} before its data has landed",
                      "wait for the barrier that the write completes", event, key=key)  # fmt: skip
         if place.tag != tag:

@@ -42,6 +42,7 @@ from kgen.protocol.events import (
 )
 from kgen.protocol.program import (
     Arrive,
+    AsyncCopy,
     AsyncLoad,
     AsyncMma,
     AsyncStore,
@@ -114,7 +115,8 @@ class _Execution:
         self.warps = warps
         self.table = {
             Init: self._init, Wait: self._wait, Arrive: self._arrive, ExpectTx: self._arrive, Commit: self._commit,
-            AsyncLoad: self._load, ClcRequest: self._load, AsyncMma: self._mma, WaitGroup: self._wait_group,
+            AsyncLoad: self._load, ClcRequest: self._load, AsyncMma: self._mma, AsyncCopy: self._copy,
+            WaitGroup: self._wait_group,
             Read: self._read, ClcQuery: self._read, Write: self._write, Fence: self._fence,
             AsyncStore: self._store, CommitStores: self._commit_stores, WaitStores: self._wait_stores,
             NamedBarrier: self._named, CtaBarrier: self._meet_all, ClusterBarrier: self._meet_all,
@@ -309,13 +311,27 @@ class _Execution:
         records = [self.memory.start_read(self, state, place, tag, event, "async") for place, tag in step.reads]
         for place, tag in step.writes:
             self.memory.accumulate(self, state, place, tag, event, bool(step.number))
+        self._multiply(state, step, event, records, "all" if wgmma or state.copies else step.writes[0][0])
+        return True
+
+    def _copy(self, state: AgentState, step) -> bool:
+        event = self._event(state, step)
+        state.copies = True
+        records = [self.memory.start_read(self, state, place, tag, event, "async") for place, tag in step.reads]
+        for place, tag in step.writes:
+            self.memory.copy(self, state, place, tag, event)
+        self._multiply(state, step, event, records, "all")
+        return True
+
+    def _multiply(self, state: AgentState, step, event: int, records: list, name) -> None:
+        """The end of a multiply or a copy, after the one before it under the same `name`."""
         group = [event, None]
         state.groups.append(group)
 
         def finish():
             # One accumulator's multiplies run in order (PTX ISA, tcgen05 and wgmma); wgmma groups complete in order.
-            # Groups of tcgen05 on different accumulators are not promised any.
-            name = "all" if wgmma else step.writes[0][0]
+            # Groups of tcgen05 on different accumulators are not promised any; with copies between them they are one
+            # queue.
             end = self.history.add((event, *state.mma_chain.get(name, ())), None, ("multiplied", step, state))
             state.mma_chain[name] = [end]
             state.mma_ends.append(end)
@@ -329,7 +345,6 @@ class _Execution:
             self._ended(state)
 
         self.later.append(finish)
-        return True
 
     def _wait_group(self, state: AgentState, step) -> bool:
         return self._after(

@@ -118,6 +118,19 @@ class AsyncMma(Op):
 
 
 @dataclass(frozen=True)
+class AsyncCopy(Op):
+    """tcgen05.cp: copies `reads`, in shared memory, to `into`, in tensor memory.
+
+    One thread's copies and multiplies are one queue, done in turn: a multiply finds what an earlier copy has brought,
+    and a copy overwrites what earlier multiplies have read. `Commit` sees it complete. (The document promises the
+    first; for the second every public block-scaled kernel relies on it.)
+    """
+
+    reads: tuple[Ref, ...]
+    into: Ref
+
+
+@dataclass(frozen=True)
 class WaitGroup(Op):
     """wgmma.wait_group: at most `pending` groups of this role stay in flight."""
 

@@ -10,6 +10,7 @@ from kgen.protocol.events import Event, Violation
 from kgen.protocol.explore import Outcome
 from kgen.protocol.program import (
     Arrive,
+    AsyncCopy,
     AsyncLoad,
     AsyncMma,
     AsyncStore,
@@ -155,6 +156,7 @@ def _step_says(step: Step) -> str:
         return f"{'load' if kind is AsyncLoad else 'ask'} {names}{to} ({_tag(step.writes[0][1])})"
     simple = {
         Init: "init barriers", ExpectTx: f"expect {bars}{to} +{step.number:,} B", AsyncMma: f"multiply {names}",
+        AsyncCopy: f"copy {names}",
         Commit: f"commit {bars}{to}" + (f" x{step.number}" if step.number > 1 else ""), Read: f"read {names}",
         ClcQuery: f"query {names}", Write: f"write {names}", Fence: "proxy fence", AsyncStore: f"store {names}",
         CommitStores: "commit stores", CtaBarrier: "__syncthreads", ClusterBarrier: "cluster barrier",

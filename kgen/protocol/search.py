@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from kgen.protocol import events as E
 from kgen.protocol.program import (
     Arrive,
+    AsyncCopy,
     AsyncLoad,
     AsyncMma,
     AsyncStore,
@@ -204,12 +205,16 @@ class _Search:
         kind = type(step.op)
         earlier = [(a, n, s) for a, n, s in flying if a == agent and n < at]
         if kind is Commit:
-            return not any(type(self.steps[a][n].op) is AsyncMma for a, n, _ in earlier)
+            return not any(type(self.steps[a][n].op) in (AsyncMma, AsyncCopy) for a, n, _ in earlier)
+        if kind is AsyncCopy:  # one queue with the multiplies
+            return not any(type(self.steps[a][n].op) in (AsyncMma, AsyncCopy) for a, n, _ in earlier)
         if kind is AsyncMma:
             same = step.op.unit == "wgmma"
+            before = [self.steps[a][n] for a, n, _ in earlier]
             return not any(
-                type(self.steps[a][n].op) is AsyncMma and (same or self.steps[a][n].writes[0][0] == step.writes[0][0])
-                for a, n, _ in earlier
+                type(b.op) is AsyncCopy
+                or (type(b.op) is AsyncMma and (same or b.writes[0][0] == step.writes[0][0]))
+                for b in before
             )
         if kind is AsyncStore:
             return not any(type(self.steps[a][n].op) is AsyncStore for a, n, _ in earlier)
@@ -236,9 +241,18 @@ class _Search:
                 state.flying.add((i, pc, sub))
         elif kind is Commit:
             state.flying |= {(i, pc, sub) for sub in range(len(step.keys))}
-        elif kind is AsyncMma:
+        elif kind is AsyncCopy:
             for place, tag in step.reads:
                 self._read(state, place, tag, asynchronous=True)
+            for place, tag in step.writes:
+                users = [*self._users(state, place, True), *self._users(state, place, False)]
+                if any(agent != i for agent, _, _ in users):
+                    raise _Bad(E.OVERWRITE)
+                state.places[place] = (tag, -1)
+            state.flying.add((i, pc, 0))
+        elif kind is AsyncMma:
+            for place, tag in step.reads:
+                self._read(state, place, tag, asynchronous=True, queue=i)
             for place, tag in step.writes:
                 mine = all(f[0] == i for f in self._users(state, place, writes=True))
                 if not mine or self._users(state, place, writes=False):
@@ -326,9 +340,15 @@ class _Search:
             raise _Bad(E.OVERWRITE)
         state.places[place] = (tag, -1)
 
-    def _read(self, state: _State, place, tag, asynchronous: bool = False) -> None:
+    def _read(self, state: _State, place, tag, asynchronous: bool = False, queue: int | None = None) -> None:
+        """`queue`: the agent whose own copies come before the read."""
         have, writer = state.places.get(place, (None, -1))
-        if have != tag or self._users(state, place, True):
+        flying = [
+            (agent, at)
+            for agent, at, _ in self._users(state, place, True)
+            if agent != queue or type(self.steps[agent][at].op) is not AsyncCopy
+        ]
+        if have != tag or flying:
             raise _Bad(E.INCOMPLETE)
         if asynchronous and writer >= 0:
             raise _Bad(E.FENCE)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from kgen.protocol.program import (
     Advance,
     Arrive,
+    AsyncCopy,
     AsyncLoad,
     AsyncMma,
     AsyncStore,
@@ -82,7 +83,7 @@ class Agent:
         return f"{self.role.name}.{self.warp}" if several else self.role.name
 
 
-_ELECTED = (Init, ExpectTx, AsyncLoad, Commit, ClcRequest, TmemAlloc, TmemDealloc, TmemRelinquish)
+_ELECTED = (Init, ExpectTx, AsyncLoad, AsyncCopy, Commit, ClcRequest, TmemAlloc, TmemDealloc, TmemRelinquish)
 
 _MEET = (CtaBarrier, ClusterBarrier)
 
@@ -214,6 +215,9 @@ class _Unroller:
             fresh = op.fresh == "always" or (op.fresh is not None and self.env.get(op.fresh, 0) == 0)
             reads = tuple(p for ref in op.reads for p in self._places(ref))
             return Step(op, env, reads=reads, writes=self._places(op.into), number=int(fresh))
+        if kind is AsyncCopy:
+            reads = tuple(p for ref in op.reads for p in self._places(ref))
+            return Step(op, env, reads=reads, writes=self._places(op.into))
         if kind is Read or kind is ClcQuery or kind is AsyncStore:
             return Step(op, env, reads=self._places(op.ref))
         if kind is Write:

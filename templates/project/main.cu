@@ -2,7 +2,7 @@
 // Exit code: 0 right, 1 wrong, 2 an error, 3 no ${ plan.arch.product } in this machine, 4 the kernel hung.
 #include "${ plan.name }.h"
 
-/*% for header in plan.headers %*/
+/*% for header in plan.program_headers %*/
 #include <${ header }>
 /*% endfor %*/
 #include <cuda_runtime.h>
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-using Input = ${ plan.input.ctype };
+${ part("project/operands/types.cu") }
 using Output = ${ plan.output.ctype };
 
 constexpr unsigned WATCHDOG_SECONDS = 120;
@@ -30,38 +30,28 @@ static void hung(int) {
   _exit(4);
 }
 
-// About normal(0, 1): the sum of four hashed uniform numbers.
-__global__ void fill(Input *matrix, int64_t count, uint32_t seed) {
-  for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
-    uint32_t state = static_cast<uint32_t>(i) * 2654435761u ^ static_cast<uint32_t>(i >> 32) ^ seed;
-    float sum = 0;
-    for (int draw = 0; draw < 4; ++draw) {
-      state ^= state << 13, state ^= state >> 17, state ^= state << 5;
-      state = state * 1664525u + 1013904223u;
-      sum += static_cast<float>(state >> 8) / (1 << 24) - 0.5f;
-    }
-    matrix[i] = Input(sum * 1.7320508f);
-  }
-}
+${ part(plan.parts.operands_cu) }
 
-// errors[0] becomes the largest error of D, errors[1] that of the same arithmetic done plainly: products summed 16 at a
-// time into an fp32 accumulator that is truncated, as the tensor core does, then rounded to D's type. Bits of a
+// errors[0] becomes the largest error of D, errors[1] that of the same arithmetic done plainly: products summed as an
+// MMA does into an fp32 accumulator that is truncated, as the tensor core does, then rounded to D's type. Bits of a
 // non-negative double order like an integer, and a NaN orders above every number.
 __global__ void compare(${ plan.name }_args g, unsigned long long *errors) {
-  const Input *a = static_cast<const Input *>(g.a), *b = static_cast<const Input *>(g.b);
   const Output *d = static_cast<const Output *>(g.d);
   const int64_t first = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, stride = int64_t(gridDim.x) * blockDim.x;
   for (int64_t i = first; i < g.m * g.n; i += stride) {
     const int64_t row = i / g.n, column = i % g.n;
     double exact = 0;
     float plain = 0;
-    for (int64_t k0 = 0; k0 < g.k; k0 += 16) {
+    for (int64_t k0 = 0; k0 < g.k; k0 += ${ plan.mma_shape[2] }) {
       double sum = 0;
-      for (int64_t k = k0; k < g.k && k < k0 + 16; ++k)
-        sum += double(float(a[row * g.lda + k])) * double(float(b[column * g.ldb + k]));
+      for (int64_t k = k0; k < g.k && k < k0 + ${ plan.mma_shape[2] }; ++k)
+        sum += double(value_a(g, row, k)) * double(value_b(g, column, k));
       exact += sum;
       plain = __double2float_rz(plain + sum);
     }
+/*% if plan.factor %*/
+    exact *= g.scale, plain *= g.scale;
+/*% endif %*/
     const double got = fabs(double(float(d[row * g.ldd + column])) - exact);
     const double rounded = fabs(double(float(Output(plain))) - exact);
     atomicMax(&errors[0], static_cast<unsigned long long>(__double_as_longlong(got)));
@@ -80,20 +70,23 @@ int main(int argc, char **argv) {
     fprintf(stderr, "m, n and k must be positive\n");
     return 2;
   }
-  const auto padded = [](int64_t columns) { return (columns + 7) / 8 * 8; };  // rows start at 16-byte steps
+  const auto padded = [](int64_t columns) { return (columns + ${ plan.row_step - 1 }) / ${ plan.row_step } * ${ plan.row_step }; };  // rows start at 16-byte steps
   signal(SIGALRM, hung);
   alarm(WATCHDOG_SECONDS);
 
-  Input *a, *b;
+  void *a, *b;
   Output *d;
   unsigned long long *errors;
-  const int64_t a_count = m * padded(k), b_count = n * padded(k), d_count = m * padded(n);
-  check(cudaMalloc(&a, a_count * sizeof(Input)), "allocating A");
-  check(cudaMalloc(&b, b_count * sizeof(Input)), "allocating B");
+  const int64_t a_count = ${ plan.rows_of("a") } * padded(${ plan.row_of("a") }), b_count = ${ plan.rows_of("b") } * padded(${ plan.row_of("b") }), d_count = m * padded(n);
+  check(cudaMalloc(&a, a_count * sizeof(InputA)${ plan.per_unit }), "allocating A");
+  check(cudaMalloc(&b, b_count * sizeof(InputB)${ plan.per_unit }), "allocating B");
   check(cudaMalloc(&d, d_count * sizeof(Output)), "allocating D");
   check(cudaMalloc(&errors, 2 * sizeof(*errors)), "allocating the result");
-  fill<<<1024, 256>>>(a, a_count, 1);
-  fill<<<1024, 256>>>(b, b_count, 2);
+  fill<<<1024, 256>>>(static_cast<InputA *>(a), a_count${ plan.per_unit }, 1);
+  fill<<<1024, 256>>>(static_cast<InputB *>(b), b_count${ plan.per_unit }, 2);
+/*% if plan.scales %*/
+  ${ part("project/operands/make_scales.cu", depth=1) }
+/*% endif %*/
   check(cudaMemset(d, 0xff, d_count * sizeof(Output)), "poisoning D");  // NaN wherever nothing is written
   check(cudaMemset(errors, 0, 2 * sizeof(*errors)), "clearing the result");
 
@@ -101,10 +94,8 @@ int main(int argc, char **argv) {
   void *workspace;
   check(cudaMalloc(&workspace, ${ plan.name }_workspace_bytes(m, n)), "allocating the workspace");
   check(cudaMemset(workspace, 0, ${ plan.name }_workspace_bytes(m, n)), "clearing the workspace");
-  const ${ plan.name }_args args = {a, b, d, m, n, k, padded(k), padded(k), padded(n), workspace};
-/*% else %*/
-  const ${ plan.name }_args args = {a, b, d, m, n, k, padded(k), padded(k), padded(n)};
 /*% endif %*/
+  const ${ plan.name }_args args = {a, b, d, m, n, k, padded(${ plan.row_of("a") }), padded(${ plan.row_of("b") }), padded(n)${ ", workspace" if "workspace" in plan.parts }${ ", sfa, sfb" if plan.scales }${ ", 0.375f" if plan.factor }};
   check(${ plan.name }_launch(&args, nullptr), "launching ${ plan.name }");
   check(cudaDeviceSynchronize(), "running ${ plan.name }");
   compare<<<2048, 256>>>(args, errors);

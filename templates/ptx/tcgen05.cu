@@ -38,11 +38,42 @@ DEVICE uint64_t tcgen05_descriptor(const void *tile) {
 }
 /*% endmacro %*/
 
+/*% macro tcgen05_descriptor_mn() %*/
+// Describes an operand whose rows run along 128-byte swizzled rows, a box of BOX_MN of them behind another; k steps
+// from one swizzled row to the next.
+DEVICE uint64_t tcgen05_descriptor_mn(const void *tile) {
+  constexpr uint64_t SWIZZLE_128B = 2ull << 61, VERSION = 1ull << 46;
+  constexpr uint64_t K_GROUP_STRIDE = 1024 >> 4, BOX_STRIDE = 128 * BLOCK_K >> 4;  // eight steps of k; the next box
+  const uint64_t start = (smem_address(tile) & 0x3ffff) >> 4;
+  return SWIZZLE_128B | VERSION | K_GROUP_STRIDE << 32 | BOX_STRIDE << 16 | start;
+}
+/*% endmacro %*/
+
+/*% macro tcgen05_copy() %*/
+// Copies an atom of scales from shared memory to four columns of tensor memory: 32 rows of 16 bytes, to each quarter of
+// the lanes. Not swizzled; from eight rows to the next eight are 128 bytes.
+DEVICE void tcgen05_copy(uint32_t columns, const void *atom) {
+  const uint64_t from = 1ull << 46 | uint64_t(128 >> 4) << 32 | (smem_address(atom) & 0x3ffff) >> 4;
+  asm volatile("tcgen05.cp.cta_group::${ plan.cta_group }.32x128b.warpx4 [%0], %1;" :: "r"(columns), "l"(from) : "memory");
+}
+/*% endmacro %*/
+
+/*% macro tcgen05_mma_scaled() %*/
+// As tcgen05_mma, each block of ${ plan.scales.block if plan.scales } products along K times its scales: those of A and B are at `sfa` and `sfb`.
+DEVICE void tcgen05_mma_scaled(uint32_t d, uint64_t a, uint64_t b, uint32_t instruction, uint32_t sfa, uint32_t sfb,
+                               int accumulate) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %6, 0;\n"
+               "tcgen05.mma.cta_group::${ plan.cta_group }.kind::${ plan.kind }.block_scale.block${ plan.scales.block if plan.scales } "
+               "[%0], %1, %2, %3, [%4], [%5], p;\n}"
+               :: "r"(d), "l"(a), "l"(b), "r"(instruction), "r"(sfa), "r"(sfb), "r"(accumulate) : "memory");
+}
+/*% endmacro %*/
+
 /*% macro tcgen05_mma() %*/
 // D[MMA_M, BLOCK_N] (+)= A[MMA_M, MMA_K] * B[BLOCK_N, MMA_K]; `accumulate` = 0 overwrites D.
 DEVICE void tcgen05_mma(uint32_t d, uint64_t a, uint64_t b, int accumulate) {
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %4, 0;\n"
-               "tcgen05.mma.cta_group::${ plan.cta_group }.kind::f16 [%0], %1, %2, %3, p;\n}"
+               "tcgen05.mma.cta_group::${ plan.cta_group }.kind::${ plan.kind } [%0], %1, %2, %3, p;\n}"
                :: "r"(d), "l"(a), "l"(b), "r"(INSTRUCTION), "r"(accumulate) : "memory");
 }
 /*% endmacro %*/

@@ -5,10 +5,14 @@ from dataclasses import replace
 import pytest
 from variants import named_plans
 
+from kgen.plan import make_plan
+from kgen.presets import spec_root
 from kgen.protocol.facts import FACTS, broken_facts
+from kgen.spec.base import parse_spec
 
 PLANS = named_plans("sm_90a") | {f"sm_100a {name}": p for name, p in named_plans("sm_100a").items()}
 PLAN, BLACKWELL = PLANS["gemm_step9"], PLANS["sm_100a gemm_step9"]
+SCALED = make_plan(parse_spec((spec_root() / "gemm/sm_100a/nvfp4.yaml").read_text()).spec)
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -89,6 +93,13 @@ BROKEN = {
     "tcgen05 shape": [
         replace(BLACKWELL, mma_shape=(128, 256, 16)), replace(BLACKWELL, mma_shape=(256, 240, 16)),
         replace(BLACKWELL, mma_shape=(256, 256, 8)), constant(BLACKWELL, "INSTRUCTION", 0x08400490),
+    ],
+    "scales": [
+        replace(SCALED, scales=None), replace(SCALED, kind="f16"), replace(SCALED, kind="mxf4"),
+        replace(SCALED, scales=replace(SCALED.scales, block=32)), replace(SCALED, mma_shape=(256, 192, 64)),
+        replace(SCALED, scales=replace(SCALED.scales, per_step=2)), constant(SCALED, "SCALE_TMEM", 128),
+        replace(SCALED, scales=replace(SCALED.scales, atoms=2)), region(SCALED, "sfa", offset=163_904),
+        region(SCALED, "sfb", bytes=8_192), replace(SCALED, tmem=replace(SCALED.tmem, regions=SCALED.tmem.regions[:1])),
     ],
 }  # fmt: skip
 

@@ -342,8 +342,10 @@ gemm(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensor
       mbarrier_init(smem.full[slot], 1);
       mbarrier_init(smem.empty[slot], 1);
     }
-    mbarrier_init(smem.acc_full[0], 1);
-    mbarrier_init(smem.acc_empty[0], ACC_EMPTY_ARRIVALS);
+    for (int slot = 0; slot < ACC_SLOTS; ++slot) {
+      mbarrier_init(smem.acc_full[slot], 1);
+      mbarrier_init(smem.acc_empty[slot], ACC_EMPTY_ARRIVALS);
+    }
     fence_mbarrier_init();
   }
   cluster_sync();  // both CTAs run, before either takes part in an allocation

@@ -25,6 +25,7 @@ INPUT = np.dtype(ml_dtypes.bfloat16)
 OUTPUT = np.dtype(ml_dtypes.bfloat16)
 BLOCK_M, BLOCK_N, BLOCK_K = 256, 256, 64  # of one CTA
 TILE_M, TILE_N = 512, 256  # of one cluster
+MMA_K = 16
 STAGES = 4
 TMA_OPERANDS = ['a', 'b', 'd']  # rows of these must be 16 bytes apart
 WATCHDOG_SECONDS = 60
@@ -61,6 +62,14 @@ SHAPES = [
     (TILE_M + 8, TILE_N + 8, (3 * STAGES + 1) * BLOCK_K - 5),
 ]
 TOO_LARGE = []
+
+
+class Operand:
+    """A or B: `stored` as the matrix lies in memory, `values` [rows, k] the numbers it stands for."""
+
+    def __init__(self, operand, numbers):
+        self.stored = numbers.astype(INPUT)
+        self.values = self.stored.astype(np.float64)
 
 
 def library():
@@ -134,6 +143,13 @@ def wait(case):
         raise RuntimeError(f"{NAME} failed on {case}: {status.name}")
 
 
+def arguments(a, b, d, k):
+    """What the kernel is launched with; D is [m, n]. Strides count elements."""
+    return Args(
+        a.pointer, b.pointer, d.pointer, *d.shape, k, a.stride, b.stride, d.stride,
+    )  # fmt: skip
+
+
 def launch(a, b, d, k):
     """D = A * B^T on the default stream; a stride that the TMA engine cannot take is named."""
     for name, matrix in (("a", a), ("b", b), ("d", d)):
@@ -142,8 +158,7 @@ def launch(a, b, d, k):
                 f"ld{name} = {matrix.stride}: rows of {matrix.stride * matrix.dtype.itemsize} bytes; the TMA engine "
                 f"needs a multiple of 16, so ld{name} must be a multiple of {16 // matrix.dtype.itemsize}"
             )
-    args = Args(a.pointer, b.pointer, d.pointer, a.shape[0], b.shape[0], k, a.stride, b.stride, d.stride)
-    if error := library()(ctypes.byref(args), None):
+    if error := library()(ctypes.byref(arguments(a, b, d, k)), None):
         raise RuntimeError(f"{NAME}_launch: {cudart.cudaError_t(error).name}")
 
 
@@ -155,22 +170,26 @@ def truncated(x):
 
 
 def references(a, b):
-    """The product in float64, and in the kernel's own precision: 16 products at a time are added to an fp32
+    """The product in float64, and in the kernel's own precision: the products of an MMA at a time are added to an fp32
     accumulator that is truncated, as the tensor core does, and the sum is rounded to D's type."""
-    a, b = a.astype(np.float64), b.astype(np.float64)
     exact, plain = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)), np.float32)
-    for k in range(0, a.shape[1], 16):
-        part = a[:, k : k + 16] @ b[:, k : k + 16].T
+    for k in range(0, a.shape[1], MMA_K):
+        part = a[:, k : k + MMA_K] @ b[:, k : k + MMA_K].T
         exact += part
         plain = truncated(plain + part)
     return exact, plain.astype(OUTPUT).astype(np.float64)
 
 
-def strides(m, n, k, spread):
-    """Row strides that the kernel takes: as short as may be, or longer."""
-    lengths = {"a": k, "b": k, "d": n}
-    steps = {o: 16 // (OUTPUT if o == "d" else INPUT).itemsize if o in TMA_OPERANDS else 1 for o in lengths}
-    return {o: -(-lengths[o] // steps[o]) * steps[o] + spread * steps[o] for o in lengths}
+def padded(stored, operand, spread=0):
+    """Columns that a row of the stored matrix takes: as few as the kernel can read, or more."""
+    whole = 16 // stored.itemsize if operand in TMA_OPERANDS else 1
+    return -(-stored.shape[1] // whole) * whole + spread * whole
+
+
+def on_device(operand, host, spread=0):
+    """A or B, with its scales where it has some."""
+    matrix = DeviceMatrix(host.stored, padded(host.stored, operand, spread))
+    return matrix
 
 
 def run_case(shape, numbers):
@@ -179,15 +198,16 @@ def run_case(shape, numbers):
     m, n, k = shape
     rng = np.random.default_rng([SEED, m, n, k])
     draw = rng.standard_normal if numbers == "normal" else lambda size: rng.integers(-4, 5, size).astype(np.float64)
-    host_a, host_b = draw((m, k)).astype(INPUT), draw((n, k)).astype(INPUT)
-    ld = strides(m, n, k, spread=int(rng.integers(0, 3)))
+    host_a, host_b = Operand("a", draw((m, k))), Operand("b", draw((n, k)))
+    spread = int(rng.integers(0, 3))
     poison = np.frombuffer(b"\xff" * (m * n * OUTPUT.itemsize), OUTPUT).reshape(m, n)
-    a, b, d = DeviceMatrix(host_a, ld["a"]), DeviceMatrix(host_b, ld["b"]), DeviceMatrix(poison, ld["d"])
+    a, b = on_device("a", host_a, spread), on_device("b", host_b, spread)
+    d = DeviceMatrix(poison, padded(poison, "d", spread))
     try:
         launch(a, b, d, k)
         wait(f"{shape} {numbers}")
         got = d.read().astype(np.float64)
-        exact, plain = references(host_a, host_b)
+        exact, plain = references(host_a.values, host_b.values)
         if numbers == "integers":
             expected = exact.astype(OUTPUT).astype(np.float64)
             error, limit = float(np.max(np.abs(got - expected))), 0.0
@@ -207,13 +227,12 @@ def run_case(shape, numbers):
 def run_refusals():
     """Bad arguments come back as errors, and D stays untouched."""
     launch_c, problems = library(), []
-    zeros = lambda rows, columns, dtype: np.zeros((rows, columns), dtype)  # noqa: E731
-    a = DeviceMatrix(zeros(BLOCK_M, BLOCK_K, INPUT), BLOCK_K)
-    b = DeviceMatrix(zeros(BLOCK_N, BLOCK_K, INPUT), BLOCK_K)
-    d = DeviceMatrix(zeros(BLOCK_M, BLOCK_N, OUTPUT), BLOCK_N)
-    good = dict(a=a.pointer, b=b.pointer, d=d.pointer, m=BLOCK_M, n=BLOCK_N, k=BLOCK_K)
-    good |= dict(lda=BLOCK_K, ldb=BLOCK_K, ldd=BLOCK_N)
-    cases = [({o: None}, INVALID) for o in "abd"] + [({e: v}, INVALID) for e in "mnk" for v in (0, -1, 2**31)]
+    a, b = (on_device(o, Operand(o, np.zeros((rows, BLOCK_K)))) for o, rows in (("a", BLOCK_M), ("b", BLOCK_N)))
+    d = DeviceMatrix(np.zeros((BLOCK_M, BLOCK_N), OUTPUT), BLOCK_N)
+    whole = arguments(a, b, d, BLOCK_K)
+    good = {name: getattr(whole, name) for name, _ in Args._fields_}
+    pointers = ["a", "b", "d"]
+    cases = [({o: None}, INVALID) for o in pointers] + [({e: v}, INVALID) for e in "mnk" for v in (0, -1, 2**31)]
     cases += [({f"ld{o}": good[f"ld{o}"] - 8}, INVALID) for o in "abd"]
     cases += [({f"ld{o}": good[f"ld{o}"] + 1}, MISALIGNED) for o in TMA_OPERANDS]
     cases += [({o: good[o] + 8}, MISALIGNED) for o in TMA_OPERANDS]
@@ -246,21 +265,21 @@ def captured_child():
     shape = SHAPES[0] if TOO_LARGE else (2 * TILE_M, 2 * TILE_N, 2 * BLOCK_K)
     m, n, k = shape
     rng = np.random.default_rng(SEED)
-    host_a, host_b = (rng.integers(-4, 5, s).astype(INPUT) for s in ((m, k), (n, k)))
-    ld = strides(m, n, k, 0)
-    a, b = DeviceMatrix(host_a, ld["a"]), DeviceMatrix(host_b, ld["b"])
-    d = DeviceMatrix(np.zeros((m, n), OUTPUT), ld["d"])
+    host_a, host_b = (Operand(o, rng.integers(-4, 5, s).astype(np.float64)) for o, s in (("a", (m, k)), ("b", (n, k))))
+    a, b = on_device("a", host_a), on_device("b", host_b)
+    result = np.zeros((m, n), OUTPUT)
+    d = DeviceMatrix(result, padded(result, "d"))
+    given = arguments(a, b, d, k)
     stream = call(cudart.cudaStreamCreate)
     call(cudart.cudaStreamBeginCapture, stream, cudart.cudaStreamCaptureMode.cudaStreamCaptureModeGlobal)
-    args = Args(a.pointer, b.pointer, d.pointer, m, n, k, a.stride, b.stride, d.stride)
-    error = library()(ctypes.byref(args), int(stream))
+    error = library()(ctypes.byref(given), int(stream))
     graph = call(cudart.cudaStreamEndCapture, stream)
     if error:
         sys.exit(f"the launch failed under capture: {cudart.cudaError_t(error).name}")
     executable = call(cudart.cudaGraphInstantiate, graph, 0)
     call(cudart.cudaGraphLaunch, executable, stream)
     call(cudart.cudaStreamSynchronize, stream)
-    exact, _ = references(host_a, host_b)
+    exact, _ = references(host_a.values, host_b.values)
     sys.exit(None if np.array_equal(d.read(), exact.astype(OUTPUT)) else "the graph computed a wrong result")
 
 

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-using Input = __nv_bfloat16;
+using InputA = __nv_bfloat16;
+using InputB = __nv_bfloat16;
 using Output = __nv_bfloat16;
 
 constexpr unsigned WATCHDOG_SECONDS = 120;
@@ -29,24 +30,33 @@ static void hung(int) {
 }
 
 // About normal(0, 1): the sum of four hashed uniform numbers.
-__global__ void fill(Input *matrix, int64_t count, uint32_t seed) {
-  for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
-    uint32_t state = static_cast<uint32_t>(i) * 2654435761u ^ static_cast<uint32_t>(i >> 32) ^ seed;
-    float sum = 0;
-    for (int draw = 0; draw < 4; ++draw) {
-      state ^= state << 13, state ^= state >> 17, state ^= state << 5;
-      state = state * 1664525u + 1013904223u;
-      sum += static_cast<float>(state >> 8) / (1 << 24) - 0.5f;
-    }
-    matrix[i] = Input(sum * 1.7320508f);
+__device__ float normal(int64_t i, uint32_t seed) {
+  uint32_t state = static_cast<uint32_t>(i) * 2654435761u ^ static_cast<uint32_t>(i >> 32) ^ seed;
+  float sum = 0;
+  for (int draw = 0; draw < 4; ++draw) {
+    state ^= state << 13, state ^= state >> 17, state ^= state << 5;
+    state = state * 1664525u + 1013904223u;
+    sum += static_cast<float>(state >> 8) / (1 << 24) - 0.5f;
   }
+  return sum * 1.7320508f;
 }
 
-// errors[0] becomes the largest error of D, errors[1] that of the same arithmetic done plainly: products summed 16 at a
-// time into an fp32 accumulator that is truncated, as the tensor core does, then rounded to D's type. Bits of a
+template <class Element> __global__ void fill(Element *matrix, int64_t count, uint32_t seed) {
+  const int64_t first = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, stride = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t i = first; i < count; i += stride) matrix[i] = Element(normal(i, seed));
+}
+
+__device__ float value_a(const gemm_step2_args &g, int64_t row, int64_t k) {
+  return float(static_cast<const InputA *>(g.a)[row * g.lda + k]);
+}
+__device__ float value_b(const gemm_step2_args &g, int64_t row, int64_t k) {
+  return float(static_cast<const InputB *>(g.b)[row * g.ldb + k]);
+}
+
+// errors[0] becomes the largest error of D, errors[1] that of the same arithmetic done plainly: products summed as an
+// MMA does into an fp32 accumulator that is truncated, as the tensor core does, then rounded to D's type. Bits of a
 // non-negative double order like an integer, and a NaN orders above every number.
 __global__ void compare(gemm_step2_args g, unsigned long long *errors) {
-  const Input *a = static_cast<const Input *>(g.a), *b = static_cast<const Input *>(g.b);
   const Output *d = static_cast<const Output *>(g.d);
   const int64_t first = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, stride = int64_t(gridDim.x) * blockDim.x;
   for (int64_t i = first; i < g.m * g.n; i += stride) {
@@ -56,7 +66,7 @@ __global__ void compare(gemm_step2_args g, unsigned long long *errors) {
     for (int64_t k0 = 0; k0 < g.k; k0 += 16) {
       double sum = 0;
       for (int64_t k = k0; k < g.k && k < k0 + 16; ++k)
-        sum += double(float(a[row * g.lda + k])) * double(float(b[column * g.ldb + k]));
+        sum += double(value_a(g, row, k)) * double(value_b(g, column, k));
       exact += sum;
       plain = __double2float_rz(plain + sum);
     }
@@ -82,16 +92,16 @@ int main(int argc, char **argv) {
   signal(SIGALRM, hung);
   alarm(WATCHDOG_SECONDS);
 
-  Input *a, *b;
+  void *a, *b;
   Output *d;
   unsigned long long *errors;
   const int64_t a_count = m * padded(k), b_count = n * padded(k), d_count = m * padded(n);
-  check(cudaMalloc(&a, a_count * sizeof(Input)), "allocating A");
-  check(cudaMalloc(&b, b_count * sizeof(Input)), "allocating B");
+  check(cudaMalloc(&a, a_count * sizeof(InputA)), "allocating A");
+  check(cudaMalloc(&b, b_count * sizeof(InputB)), "allocating B");
   check(cudaMalloc(&d, d_count * sizeof(Output)), "allocating D");
   check(cudaMalloc(&errors, 2 * sizeof(*errors)), "allocating the result");
-  fill<<<1024, 256>>>(a, a_count, 1);
-  fill<<<1024, 256>>>(b, b_count, 2);
+  fill<<<1024, 256>>>(static_cast<InputA *>(a), a_count, 1);
+  fill<<<1024, 256>>>(static_cast<InputB *>(b), b_count, 2);
   check(cudaMemset(d, 0xff, d_count * sizeof(Output)), "poisoning D");  // NaN wherever nothing is written
   check(cudaMemset(errors, 0, 2 * sizeof(*errors)), "clearing the result");
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kgen.arch import Arch
-from kgen.plan.resources import DTYPES, Dtype
+from kgen.plan.resources import DTYPES, Dtype, Scales
 from kgen.spec.gemm.sm100a import Spec
 
 SWIZZLE_BYTES = 128  # one row of a swizzled tile; eight rows make the pattern
@@ -16,6 +16,18 @@ ROWS_PER_WARP = 32  # a warp reads the lanes of its own quarter
 MMA_K_BYTES = 32  # of each operand row per instruction
 ANSWER_BYTES = 16  # of launch control
 ANSWERS = 2  # of launch control at a time: the next one is asked for while slow roles still read
+BOX_MN = 64  # rows of a 16-bit operand that lie in one swizzled row, where it is contiguous along them
+KINDS = {
+    ("bf16", "none"): "f16",
+    ("fp16", "none"): "f16",
+    ("tf32", "none"): "tf32",
+    ("e4m3", "none"): "f8f6f4",
+    ("e5m2", "none"): "f8f6f4",
+    ("e4m3", "block32"): "mxf8f6f4",
+    ("e5m2", "block32"): "mxf8f6f4",
+    ("e2m1", "block32"): "mxf4",
+    ("e2m1", "block16"): "mxf4nvf4",
+}
 DIRECT_CHUNK = 32  # columns in registers at a time where nothing else asks for a width
 
 
@@ -29,6 +41,55 @@ class Geometry:
     @property
     def input(self) -> Dtype:
         return DTYPES[self.spec.dtype.input]
+
+    @property
+    def other(self) -> Dtype | None:
+        """B's element type where it is not A's."""
+        b = self.spec.dtype.b
+        return None if b in ("same", self.spec.dtype.input) else DTYPES[b]
+
+    @property
+    def kind(self) -> str:
+        """Of tcgen05.mma."""
+        return KINDS[self.input.name, self.spec.dtype.scales]
+
+    @property
+    def units_k(self) -> int:
+        """Depth of a k tile in what the kernel addresses; k in elements is `packed` times that."""
+        return SWIZZLE_BYTES // self.input.bytes
+
+    @property
+    def block_k(self) -> int:
+        """Depth of a k tile in elements."""
+        return self.units_k * self.input.packed
+
+    @property
+    def scales(self) -> Scales | None:
+        if (name := self.spec.dtype.scales) == "none":
+            return None
+        block = int(name.removeprefix("block"))
+        per_step = MMA_K_BYTES // self.input.bytes * self.input.packed // block
+        return Scales({32: "ue8m0", 16: "ue4m3"}[block], block, per_step, self.block_k // block // 4)
+
+    @property
+    def scale_atoms(self) -> tuple[int, int]:
+        """Atoms of scales that a CTA holds of each k tile: A's of its own rows, B's of all columns."""
+        if not self.scales:
+            return 0, 0
+        rows = Scales.ATOM_ROWS
+        return self.block_m // rows * self.scales.atoms, self.block_n // rows * self.scales.atoms
+
+    @property
+    def scale_columns(self) -> int:
+        """Of tensor memory, per consumer: a consumer's MMAs are in order with its own copies only."""
+        if not self.scales:
+            return 0
+        return self.scales.atoms * Scales.ATOM_COLUMNS * (1 + self.block_n // Scales.ATOM_ROWS)
+
+    @property
+    def transposed(self) -> tuple[bool, bool]:
+        """Whether A and B are contiguous along m and n."""
+        return self.spec.layout.a == "m", self.spec.layout.b == "n"
 
     @property
     def output(self) -> Dtype:
@@ -130,7 +191,8 @@ class Geometry:
 
     @property
     def mma_k(self) -> int:
-        return MMA_K_BYTES // self.input.bytes
+        """Depth of one MMA in elements."""
+        return MMA_K_BYTES // self.input.bytes * self.input.packed
 
     @property
     def chunk(self) -> int:
@@ -139,8 +201,8 @@ class Geometry:
 
     @property
     def stage_bytes(self) -> int:
-        """One k tile of A and one of B, of one CTA."""
-        return (self.block_m + self.b_rows) * self.spec.tile.k * self.input.bytes
+        """One k tile of A and one of B with their scales, of one CTA."""
+        return (self.block_m + self.b_rows) * SWIZZLE_BYTES + sum(self.scale_atoms) * Scales.ATOM_BYTES
 
     @property
     def acc_slots(self) -> int:

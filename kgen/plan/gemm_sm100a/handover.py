@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kgen.plan.gemm_sm100a.geometry import ANSWER_BYTES, ANSWERS, ROWS_PER_WARP, Geometry
-from kgen.plan.resources import Arriver, Barrier, Delivery, Launch, Pipeline, Role, SmemMap, TensorMap
+from kgen.plan.gemm_sm100a.geometry import ANSWER_BYTES, ANSWERS, BOX_MN, ROWS_PER_WARP, Geometry
+from kgen.plan.resources import Arriver, Barrier, Delivery, Launch, Pipeline, Role, Scales, SmemMap, TensorMap
 from kgen.plan.smem import smem_request
 
 
@@ -22,7 +22,7 @@ def _operands(g: Geometry) -> Pipeline:
         first_parity=0,
         why="the loader announces the bytes, the TMA engine delivers them"
         + (" for both CTAs to the pair's first" if g.group > 1 else ""),
-        deliveries=tuple(Delivery(t.operand, g.group, t.box_bytes) for t in _load_maps(g)),
+        deliveries=tuple(Delivery(t.operand, g.group * t.boxes, t.box_bytes) for t in _load_maps(g)),
     )
     empty = Barrier(
         "empty",
@@ -32,7 +32,8 @@ def _operands(g: Geometry) -> Pipeline:
         first_parity=1,
         why="the MMAs that read the k tile are complete",
     )
-    return Pipeline("operands", g.stages, ("a", "b"), loader, reader, full, empty)
+    buffers = ("a", "b", "sfa", "sfb") if g.scales else ("a", "b")
+    return Pipeline("operands", g.stages, buffers, loader, reader, full, empty)
 
 
 def _accumulators(g: Geometry) -> Pipeline:
@@ -81,25 +82,69 @@ def _answers(g: Geometry) -> Pipeline:
 
 
 def _load_maps(g: Geometry) -> list[TensorMap]:
-    def load(operand: str, rows: str, box_rows: int, expr: str) -> TensorMap:
-        return TensorMap(
-            name=f"map_{operand}",
-            operand=operand,
-            rows=rows,
-            columns="k",
-            stride=f"ld{operand}",
-            box_rows=box_rows,
-            box_columns=g.spec.tile.k,
-            box_rows_expr=expr,
-            box_columns_expr="BLOCK_K",
-            dtype=g.input.tensor_map,
-            element_bytes=g.input.bytes,
-        )
-
-    return [
-        load("a", "m", g.block_m, "BLOCK_M"),
-        load("b", "n", g.b_rows, "B_SLICE" if g.group > 1 else "BLOCK_N"),
+    of_b = "B_SLICE" if g.group > 1 else "BLOCK_N"
+    (a_turned, b_turned), (sfa, sfb) = g.transposed, g.scale_atoms
+    made = [
+        _across(g, "a", "m", g.block_m) if a_turned else _along_k(g, "a", "m", g.block_m, "BLOCK_M"),
+        _across(g, "b", "n", g.b_rows) if b_turned else _along_k(g, "b", "n", g.b_rows, of_b),
     ]
+    if g.scales:
+        made += [_scale_map(g, "a", "m", sfa, "BLOCK_M"), _scale_map(g, "b", "n", sfb, "BLOCK_N")]
+    return made
+
+
+def _along_k(g: Geometry, operand: str, rows: str, box_rows: int, expr: str) -> TensorMap:
+    """A row-major [rows, k]: one box holds the tile."""
+    return TensorMap(
+        name=f"map_{operand}",
+        operand=operand,
+        rows=rows,
+        columns="k",
+        stride=f"ld{operand}",
+        box_rows=box_rows,
+        box_columns=g.units_k,
+        box_rows_expr=expr,
+        box_columns_expr="BLOCK_K",
+        dtype=g.input.tensor_map,
+        element_bytes=g.input.bytes,
+        packed=g.input.packed,
+    )
+
+
+def _across(g: Geometry, operand: str, columns: str, extent: int) -> TensorMap:
+    """A row-major [k, columns]: a swizzled row holds 64 columns, so that a tile takes several boxes."""
+    return TensorMap(
+        name=f"map_{operand}",
+        operand=operand,
+        rows="k",
+        columns=columns,
+        stride=f"ld{operand}",
+        box_rows=g.units_k,
+        box_columns=BOX_MN,
+        box_rows_expr="BLOCK_K",
+        box_columns_expr="BOX_MN",
+        dtype=g.input.tensor_map,
+        element_bytes=g.input.bytes,
+        boxes=extent // BOX_MN,
+    )
+
+
+def _scale_map(g: Geometry, operand: str, rows: str, atoms: int, expr: str) -> TensorMap:
+    """Atoms of scales: a row of them for 128 rows of the operand, in 8-byte words so that four fit a box."""
+    words = Scales.ATOM_BYTES // 8
+    return TensorMap(
+        name=f"map_sf{operand}",
+        operand=f"sf{operand}",
+        rows=rows,
+        columns="k",
+        stride="",
+        box_rows=atoms // g.scales.atoms,
+        box_columns=g.scales.atoms * words,
+        box_rows_expr=f"{expr} / ATOM_ROWS",
+        box_columns_expr="ATOMS_K * ATOM_WORDS",
+        dtype="CU_TENSOR_MAP_DATA_TYPE_UINT64",
+        element_bytes=8,
+    )
 
 
 def tensor_maps(g: Geometry) -> tuple[TensorMap, ...]:

@@ -28,12 +28,16 @@ def tmem_limits(g: Geometry, tmem: TensorMemory) -> Iterator[Refusal]:
     """More columns of tensor memory than an SM has."""
     have = g.arch.tmem_columns
     if tmem.used > have:
-        fit = have // g.acc_slots // 32 * 32
+        # Columns of scales go with those of D, a 128-row atom of B at a time.
+        fit = 128 if g.scales else have // g.acc_slots // 32 * 32
+        scales = f" + {g.consumers} x {g.scale_columns} of scales" if g.scales else ""
         yield Refusal(
             "tile.n",
-            f"{g.consumers} consumers x {g.accumulators} accumulators x {g.block_n} columns = {tmem.used} columns of "
-            f"tensor memory; {g.arch.name} has {have}",
-            f"set tile.n: {fit}, or fewer consumers or accumulators",
+            f"{g.consumers} consumers x {g.accumulators} accumulators x {g.block_n} columns{scales} = {tmem.used} "
+            f"columns of tensor memory; {g.arch.name} has {have}",
+            f"set tile.n: {fit}, or fewer consumers or accumulators"
+            if fit < g.block_n
+            else "take fewer consumers or accumulators",
         )
     elif g.residents * tmem.allocated > have:
         yield Refusal(

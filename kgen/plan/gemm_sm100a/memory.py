@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kgen.plan.gemm_sm100a.geometry import ANSWER_BYTES, ANSWERS, PATTERN_BYTES, ROWS_PER_WARP, SWIZZLE_BYTES, Geometry
-from kgen.plan.resources import SmemMap, TensorMemory, TmemRegion
+from kgen.plan.resources import Scales, SmemMap, TensorMemory, TmemRegion
 from kgen.plan.smem import in_order
 
 MIN_COLUMNS = 32  # of an allocation
@@ -11,12 +11,11 @@ MIN_COLUMNS = 32  # of an allocation
 
 def smem_map(g: Geometry, stages: int) -> SmemMap:
     """The map with a ring of `stages`: operands first, as their swizzle pattern wants alignment; barriers last."""
-    k = g.spec.tile.k
     ring = ("STAGES",) if g.tma else ()
     b_rows = "B_SLICE" if g.group > 1 else "BLOCK_N"
     wanted = [
-        ("a", "Input", (*ring, "BLOCK_M * BLOCK_K"), stages * g.block_m * k * g.input.bytes, "k tiles of A"),
-        ("b", "Input", (*ring, f"{b_rows} * BLOCK_K"), stages * g.b_rows * k * g.input.bytes, "k tiles of B"),
+        ("a", "Input", (*ring, "BLOCK_M * BLOCK_K"), stages * g.block_m * SWIZZLE_BYTES, "k tiles of A"),
+        ("b", "Input", (*ring, f"{b_rows} * BLOCK_K"), stages * g.b_rows * SWIZZLE_BYTES, "k tiles of B"),
     ]
     if g.staged:
         size = g.store_warps * g.spec.epilogue.staging * ROWS_PER_WARP * SWIZZLE_BYTES
@@ -24,6 +23,10 @@ def smem_map(g: Geometry, stages: int) -> SmemMap:
         wanted.append(
             ("d", "Output", (warps, "STAGING", "STORE_ROWS * CHUNK"), size, "D on its way out, private to each warp")
         )
+    for operand, atoms in zip("ab", g.scale_atoms, strict=True):
+        if atoms:  # behind what is swizzled: an atom need not start where a pattern does
+            size, name = stages * atoms * Scales.ATOM_BYTES, operand.upper()
+            wanted.append((f"sf{operand}", "uint8_t", ("STAGES", f"SF{name}_BYTES"), size, f"scales of {name}"))
     if g.clc:
         wanted.append(("clc", "uint64_t", ("CLC_SLOTS", "2"), ANSWER_BYTES * ANSWERS, "answers of launch control"))
     if g.tma:
@@ -41,17 +44,23 @@ def smem_map(g: Geometry, stages: int) -> SmemMap:
 
 
 def tensor_memory(g: Geometry) -> TensorMemory:
-    """An accumulator per consumer and slot, each BLOCK_N columns wide; allocated as the next power of two."""
+    """An accumulator per consumer and slot, each BLOCK_N columns wide, then the scales of each consumer; allocated as
+    the next power of two."""
     names = [
         "acc" + (f" of consumer {c}" if g.consumers > 1 else "") + (f", slot {s}" if g.accumulators > 1 else "")
         for c in range(g.consumers)
         for s in range(g.accumulators)
     ]
-    regions = tuple(
+    regions = [
         TmemRegion(name, i * g.block_n, g.block_n, f"{g.spec.tile.m} x {g.block_n} fp32")
         for i, name in enumerate(names)
-    )
+    ]
+    first = g.acc_slots * g.block_n
+    for c in range(g.consumers if g.scales else 0):
+        name = "scales" + (f" of consumer {c}" if g.consumers > 1 else "")
+        regions.append(TmemRegion(name, first, g.scale_columns, "of the k tile that is multiplied: A's, then B's"))
+        first += g.scale_columns
     allocated = MIN_COLUMNS
-    while allocated < g.acc_slots * g.block_n:
+    while allocated < first:
         allocated *= 2
-    return TensorMemory(regions, allocated, "mma" if g.specialized else "warpgroup")
+    return TensorMemory(tuple(regions), allocated, "mma" if g.specialized else "warpgroup")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kgen.plan.gemm_sm100a.geometry import ANSWER_BYTES, ANSWERS, PATTERN_BYTES, ROWS_PER_WARP, Geometry
+from kgen.plan.gemm_sm100a.geometry import ANSWER_BYTES, ANSWERS, BOX_MN, PATTERN_BYTES, ROWS_PER_WARP, Geometry
 from kgen.plan.resources import Constant, SmemMap, TensorMemory
 from kgen.plan.smem import smem_request
 
-FORMATS = {"fp16": 0, "bf16": 1}  # of A and B in the instruction descriptor of kind::f16
+# Of A and B in the instruction descriptor. e2m1 is 1 in the kinds that pack it.
+FORMATS = {"fp16": 0, "bf16": 1, "tf32": 2, "e4m3": 0, "e5m2": 1, "e2m1": 1}
 
 
 def parts(g: Geometry) -> dict[str, str]:
@@ -31,6 +32,7 @@ def parts(g: Geometry) -> dict[str, str]:
         "grid": f"{common}/launcher/grid_{s.schedule.kind}{wide or shared}.cu",
         "shapes": "project/shapes/any.py",
     }
+    parts |= _operand_parts(g)
     if walked:
         parts["order"] = f"{common}/order/{'share_b' if pair else 'cta'}.cu"
         parts["walk"] = f"{common}/order/walk{'_serpentine' if s.schedule.walk == 'serpentine' else ''}.cu"
@@ -59,6 +61,10 @@ def parts(g: Geometry) -> dict[str, str]:
         parts["fill"] = f"{arch}/role/fill_{who}.cu"
         parts["mma"] = f"{arch}/role/mma_{who}.cu"
         parts["release"] = f"{arch}/role/release_{who}.cu"
+        for operand, turned in zip("ab", g.transposed, strict=True):
+            parts[f"copy_{operand}"] = f"{arch}/role/copy_{'boxes' if turned else 'box'}.cu"
+        if g.scales:
+            parts["copy_scales"] = f"{arch}/role/copy_scales.cu"
     else:
         loop = "ring" if g.stages > 1 else s.k_loop
         parts["mainloop"] = f"{arch}/mainloop/{s.load}_{loop}.cu"
@@ -70,19 +76,49 @@ def parts(g: Geometry) -> dict[str, str]:
     return parts
 
 
+def _operand_parts(g: Geometry) -> dict[str, str]:
+    """What depends on the element types: how they are multiplied, made up, checked, and told."""
+    arch, kind = f"gemm/{g.arch.folder}", _element_kind(g)
+    scaled = "_scaled" if g.scales else ""
+    parts = {
+        "mma_k_tile": f"{arch}/mma{scaled}.cu",
+        "issue": f"{arch}/issue{scaled}.cu",
+        "operands_py": f"project/operands/{kind}.py",
+        "operands_cu": f"project/operands/{kind}.cu",
+    }
+    if g.scales:
+        parts["scales_cu"] = f"project/operands/{g.scales.name}.cu"
+        parts["scales_py"] = f"project/operands/{g.scales.name}.py"
+    for operand, turned in zip("ab", g.transposed, strict=True):
+        parts[f"step_{operand}"] = f"{arch}/step/{'boxes' if turned else 'rows'}.cu"
+    if g.input.packed > 1:
+        parts["packed"] = "gemm/common/launcher/packed.cu"
+    if g.spec.epilogue.scale == "tensor":
+        parts["factor"] = f"{arch}/store/factor.cu"
+    return parts
+
+
+def _element_kind(g: Geometry) -> str:
+    if g.scales:
+        return "mxfp8" if g.input.packed == 1 else "fp4"
+    return {"tf32": "tf32", "e4m3": "fp8", "e5m2": "fp8"}.get(g.input.name, "plain")
+
+
 def parameters(g: Geometry) -> tuple[str, ...]:
     """The kernel's parameters, by name, in order."""
     loads = ("map_a", "map_b") if g.tma else ("a", "lda", "b", "ldb")
+    scales = ("map_sfa", "map_sfb") if g.scales else ()
     stores = ("map_d", "d", "ldd") if g.staged else ("d", "ldd")
     if g.spec.schedule.split_k > 1:
         stores += ("counters", "partials")
-    return (*loads, *stores, "m", "n", "k")
+    factor = ("scale",) if g.spec.epilogue.scale == "tensor" else ()
+    return (*loads, *scales, *stores, *factor, "m", "n", "k")
 
 
 def constants(g: Geometry, smem: SmemMap, tmem: TensorMemory) -> tuple[tuple[Constant, ...], ...]:
     """The constants of the generated file, in groups."""
     cta = (*_schedule_constants(g, smem), *_thread_constants(g))
-    groups = (_tile_constants(g), _mma_constants(g, tmem), _ring_constants(g), cta)
+    groups = (_tile_constants(g), _mma_constants(g, tmem), _scale_constants(g), _ring_constants(g), cta)
     return tuple(tuple(group) for group in groups if group)
 
 
@@ -95,7 +131,11 @@ def _tile_constants(g: Geometry) -> Iterator[Constant]:
     else:
         yield C("BLOCK_M", str(tile.m), tile.m, "rows of D per CTA: the lanes of tensor memory")
     yield C("BLOCK_N", str(tile.n), tile.n, "columns of D per CTA; one MMA spans them")
-    yield C("BLOCK_K", str(tile.k), tile.k, "depth of a k tile: one 128-byte swizzled row")
+    row = "one 128-byte swizzled row" if g.input.packed == 1 else "128 bytes of two elements"
+    yield C("BLOCK_K", str(g.units_k), g.units_k, f"depth of a k tile: {row}")
+    if any(g.transposed):
+        why = "rows of A or B in one swizzled row, along m or n"
+        yield C("BOX_MN", "128 / sizeof(Input)", BOX_MN, why)
     if g.group > 1:
         yield C("CLUSTER_SIZE", "2", 2, "a pair of CTAs stacked along M, whose tensor cores work as one")
         yield C("PAIR", "0b11", 3, "both CTAs, where a commit signals them")
@@ -109,23 +149,60 @@ def _tile_constants(g: Geometry) -> Iterator[Constant]:
 
 
 def _mma_constants(g: Geometry, tmem: TensorMemory) -> Iterator[Constant]:
-    C, form = Constant, FORMATS[g.input.name]
+    C = Constant
     rows = "CONSUMER_M" if g.specialized else "BLOCK_M"
     yield C("MMA_M", f"CLUSTER_SIZE * {rows}" if g.group > 1 else rows, g.mma_m, "rows that one MMA computes")
-    yield C("MMA_K", "32 / sizeof(Input)", g.mma_k, "depth of one MMA: 32 bytes of each row")
-    yield C("INPUT_FORMAT", f"{form} << 7 | {form} << 10", form << 7 | form << 10, f"A and B are {g.input.name}")
-    value = 1 << 4 | form << 7 | form << 10 | g.block_n >> 3 << 17 | g.mma_m >> 4 << 24
-    yield C(
-        "INSTRUCTION",
-        "1 << 4 | INPUT_FORMAT | BLOCK_N / 8 << 17 | MMA_M / 16 << 24",
-        value,
-        "fp32 sums",
-    )
+    yield C("MMA_K", "32 / sizeof(Input)", g.mma_k // g.input.packed, "depth of one MMA: 32 bytes of each row")
+    yield _input_format(g)
+    value, expr, why = _result_format(g)
+    value |= _input_format(g).value | g.block_n >> 3 << 17 | g.mma_m >> 4 << 24
+    yield C("INSTRUCTION", f"{expr} | INPUT_FORMAT | BLOCK_N / 8 << 17 | MMA_M / 16 << 24", value, why)
     if g.specialized:
         yield C("ACCUMULATORS", str(g.accumulators), g.accumulators, "of each consumer, used in turn")
         yield C("ACC_SLOTS", "NUM_CONSUMERS * ACCUMULATORS", g.acc_slots, "accumulators in tensor memory")
     why = "allocated: a power of two" + ("" if tmem.used == tmem.allocated else f"; {tmem.used} are used")
     yield C("TMEM_COLUMNS", str(tmem.allocated), tmem.allocated, why)
+
+
+def _input_format(g: Geometry) -> Constant:
+    """The bits of the instruction descriptor that say what A and B are."""
+    other = g.other or g.input
+    bits = [(FORMATS[g.input.name], 7), (FORMATS[other.name], 10)]
+    why = f"A is {g.input.name}, B is {other.name}" if g.other else f"A and B are {g.input.name}"
+    for operand, bit, turned in zip(("A along m", "B along n"), (15, 16), g.transposed, strict=True):
+        if turned:
+            bits.append((1, bit))
+            why += f"; {operand}"
+    return Constant("INPUT_FORMAT", " | ".join(f"{x} << {at}" for x, at in bits), sum(x << at for x, at in bits), why)
+
+
+def _result_format(g: Geometry) -> tuple[int, str, str]:
+    """Likewise of D, or of the scales; D is fp32 where there are scales."""
+    if not g.scales:
+        return 1 << 4, "1 << 4", "fp32 sums"
+    power = g.scales.name == "ue8m0"
+    return power << 23, f"{int(power)} << 23", f"{g.scales.name} scales"
+
+
+def _scale_constants(g: Geometry) -> Iterator[Constant]:
+    if not g.scales:
+        return
+    C, s, (sfa, sfb) = Constant, g.scales, g.scale_atoms
+    atom = s.ATOM_BYTES
+    yield C("ATOM_ROWS", str(s.ATOM_ROWS), s.ATOM_ROWS, "rows whose scales lie together, four blocks of each")
+    yield C("ATOM_K", str(4 * s.block), 4 * s.block, f"elements of K that an atom is for: a scale each {s.block}")
+    yield C("ATOM_BYTES", "4 * ATOM_ROWS", atom)
+    yield C("ATOM_WORDS", "ATOM_BYTES / 8", atom // 8, "as the TMA engine counts them")
+    yield C("ATOM_COLUMNS", "ATOM_ROWS / 32", s.ATOM_COLUMNS, "of tensor memory: 32 rows each, copied to all quarters")
+    yield C("ATOMS_K", str(s.atoms), s.atoms, f"along a k tile: {g.block_k} elements in blocks of {s.block}")
+    yield C("STEP_SCALES", str(s.per_step), s.per_step, "of each row, that one MMA reads")
+    yield C("SFA_BYTES", "BLOCK_M / ATOM_ROWS * ATOMS_K * ATOM_BYTES", sfa * atom, "scales of a k tile of A")
+    yield C("SFB_BYTES", "BLOCK_N / ATOM_ROWS * ATOMS_K * ATOM_BYTES", sfb * atom, "of B: all columns, in both CTAs"
+            if g.group > 1 else "scales of a k tile of B")  # fmt: skip
+    yield C("SCALE_BYTES", "SFA_BYTES + SFB_BYTES", (sfa + sfb) * atom)
+    yield C("SCALE_TMEM", "ACC_SLOTS * BLOCK_N", g.acc_slots * g.block_n, "the first column of scales")
+    columns = "ATOMS_K * (1 + BLOCK_N / ATOM_ROWS) * ATOM_COLUMNS"
+    yield C("SCALE_COLUMNS", columns, g.scale_columns, "of each consumer")
 
 
 def _ring_constants(g: Geometry) -> Iterator[Constant]:
@@ -134,6 +211,9 @@ def _ring_constants(g: Geometry) -> Iterator[Constant]:
         yield C("STAGES", str(g.stages), g.stages, "k tiles in shared memory")
         rows = "B_SLICE" if g.group > 1 else "BLOCK_N"
         bytes_ = f"(BLOCK_M + {rows}) * BLOCK_K * sizeof(Input)"
+        if g.scales:  # their elements are bytes
+            bytes_ = f"(BLOCK_M + {rows}) * BLOCK_K + SCALE_BYTES"
+            bytes_ = f"({bytes_})" if g.group > 1 else bytes_
         if g.group > 1:
             yield C("STAGE_BYTES", f"CLUSTER_SIZE * {bytes_}", 2 * g.stage_bytes, "of both CTAs")
         else:

@@ -28,6 +28,8 @@ def parts(g: Geometry) -> dict[str, str]:
         parts["order"] = f"{common}/order/{shared.strip('_') or 'cta'}.cu"
         parts["ctas"] = f"{common}/launcher/ctas_{'auto' if s.schedule.ctas == 'auto' else 'fixed'}.cu"
     parts["shapes"] = "project/shapes/any.py"
+    parts["operands_py"] = "project/operands/plain.py"
+    parts["operands_cu"] = "project/operands/plain.cu"
     if s.schedule.kind == "single":
         limit = "one_k_tile" if s.k_loop == "once" else "one_tile"
         parts["limit"] = f"{common}/launcher/limit_{limit}.cu"

@@ -16,12 +16,21 @@ from kgen.spec.gemm.common import Name, Part, ProblemSize
 from kgen.spec.rules import RuleSet
 
 RULES: RuleSet[Spec] = RuleSet()
+DEPTHS = {"bf16": 64, "fp16": 64, "tf32": 32, "e4m3": 128, "e5m2": 128, "e2m1": 256}  # elements in 128 bytes
 
 
 class Dtype(Part):
     """Element types of the operands, the accumulator and the result."""
 
-    input: Literal["bf16", "fp16"] = Field("bf16", description="element type of A and B")
+    input: Literal["bf16", "fp16", "tf32", "e4m3", "e5m2", "e2m1"] = Field(
+        "bf16", description="element type of A and B; tf32 is stored as fp32, e2m1 two to a byte"
+    )
+    b: Literal["same", "e4m3", "e5m2"] = Field("same", description="element type of B where it is not A's")
+    scales: Literal["none", "block32", "block16"] = Field(
+        "none",
+        description="scales of A and B along K: block32 is one ue8m0 per 32 elements (mxfp8, mxfp4), "
+        "block16 one ue4m3 per 16 (nvfp4)",
+    )
     accumulate: Literal["fp32"] = Field("fp32", description="element type of the accumulator")
     output: Literal["bf16", "fp16", "fp32"] = Field("bf16", description="element type of D")
 
@@ -33,7 +42,16 @@ class Tile(Part):
     n: int = Field(
         256, ge=32, le=256, multiple_of=32, description="columns of D per CTA (one MMA spans them; a pair splits B)"
     )
-    k: Literal[64] = Field(64, description="depth of one k tile: 64 16-bit elements fill one 128-byte swizzled row")
+    k: Literal["auto", 32, 64, 128, 256] = Field(
+        "auto", description="depth of one k tile: as many elements as fill one 128-byte swizzled row (auto)"
+    )
+
+
+class Layout(Part):
+    """Which index of an operand is contiguous in memory."""
+
+    a: Literal["k", "m"] = Field("k", description="k: A is stored [m, k]; m: it is stored [k, m]")
+    b: Literal["k", "n"] = Field("k", description="k: B is stored [n, k]; n: it is stored [k, n]")
 
 
 class Schedule(Part):
@@ -107,6 +125,9 @@ class Epilogue(Part):
     store: Literal["direct", "tma"] = Field(
         "tma", description="direct: predicated global stores; tma: staged in shared memory, then bulk tensor stores"
     )
+    scale: Literal["none", "tensor"] = Field(
+        "none", description="tensor: D is multiplied by one fp32 number, an argument of the launch"
+    )
     staging: int = Field(
         2, ge=1, le=8, description="tma: staging buffers per warp (32 rows of 128 bytes each), used in turn"
     )
@@ -122,6 +143,7 @@ class Spec(Part):
     name: Name = Field(description="names the files, the C symbols and the namespace")
     about: str = Field("", description="one paragraph that opens the generated file: why this kernel exists")
     dtype: Dtype = Dtype()
+    layout: Layout = Layout()
     tile: Tile = Tile()
     load: Literal["threads", "tma"] = Field(
         "tma", description="who moves A and B to shared memory: all threads, or the TMA engine"
@@ -254,4 +276,99 @@ def _ctas_are_persistent(s: Spec):
     if s.schedule.ctas != "auto" and s.schedule.kind != "persistent":
         yield Refusal(
             "schedule.ctas", f"kind: {s.schedule.kind} launches one CTA per tile", "remove ctas, or kind: persistent"
+        )
+
+
+@RULES.rule("tile.k", "dtype.input")
+def _whole_rows(s: Spec):
+    """`tile.k` is what 128 bytes hold of `dtype.input`."""
+    want = DEPTHS[s.dtype.input]
+    if s.tile.k not in ("auto", want):
+        yield Refusal("tile.k", f"a 128-byte row holds {want} {s.dtype.input}, not {s.tile.k}", f"set k: {want}")
+
+
+@RULES.rule("dtype.b", "dtype.input")
+def _only_fp8_mixes(s: Spec):
+    """`dtype.b` needs an 8-bit `dtype.input`."""
+    if s.dtype.b != "same" and s.dtype.input not in ("e4m3", "e5m2"):
+        yield Refusal("dtype.b", f"an MMA mixes {s.dtype.b} with 8-bit types, not with {s.dtype.input}", "set b: same")
+
+
+@RULES.rule("dtype.scales", "dtype.input")
+def _scales_fit_the_type(s: Spec):
+    """`dtype.scales` needs 8-bit or 4-bit elements (block16: 4-bit); e2m1 needs scales."""
+    have, of = s.dtype.input, s.dtype.scales
+    if of != "none" and have in ("bf16", "fp16", "tf32"):
+        yield Refusal("dtype.scales", f"no MMA scales blocks of {have}", "set scales: none")
+    elif of == "block16" and have != "e2m1":
+        yield Refusal("dtype.scales", f"blocks of 16 are for e2m1; {have} has one scale per 32", "set scales: block32")
+    elif of == "none" and have == "e2m1":
+        yield Refusal("dtype.scales", "two e2m1 to a byte need scales", "set scales: block32 or block16")
+
+
+@RULES.rule("dtype.input", "load")
+def _threads_load_16_bits(s: Spec):
+    """`load: threads` needs 16-bit elements."""
+    if s.load == "threads" and s.dtype.input not in ("bf16", "fp16"):
+        yield Refusal("load", f"threads load 16-bit elements, not {s.dtype.input}", "set load: tma")
+
+
+@RULES.rule("dtype.scales", "warps.roles")
+def _scales_need_roles(s: Spec):
+    """`dtype.scales` needs `warps.roles: specialized`."""
+    if s.dtype.scales != "none" and s.warps.roles == "unified":
+        yield Refusal("dtype.scales", "only a producer warp loads scales", "set warps.roles: specialized")
+
+
+@RULES.rule("dtype.scales", "tile.n")
+def _whole_scale_atoms(s: Spec):
+    """`dtype.scales` needs `tile.n: 128` or `256`."""
+    if s.dtype.scales != "none" and s.tile.n % 128:
+        yield Refusal(
+            "tile.n",
+            f"scales come in atoms of 128 rows of B; {s.tile.n} would cut one",
+            "set n: 128" + (" or 256" if s.tile.n > 128 else ""),
+        )
+
+
+@RULES.rule("layout", "dtype.input", "dtype.scales")
+def _only_16_bits_transpose(s: Spec):
+    """`layout.a: m` and `layout.b: n` need 16-bit elements."""
+    why = {
+        "tf32": "32-bit elements transpose only in a swizzle that no template here writes",
+        "e4m3": "no template here transposes 8-bit elements",
+        "e5m2": "no template here transposes 8-bit elements",
+        "e2m1": "the tensor core does not transpose packed 4-bit elements",
+    }.get(s.dtype.input)
+    for operand, major in (("a", s.layout.a), ("b", s.layout.b)):
+        if major != "k" and why:
+            yield Refusal(
+                f"layout.{operand}",
+                f"{operand.upper()} of {s.dtype.input} is read along k only: {why}",
+                f"set {operand}: k",
+            )
+
+
+@RULES.rule("layout", "warps.roles")
+def _boxes_need_roles(s: Spec):
+    """`layout.a: m` and `layout.b: n` need `warps.roles: specialized`."""
+    for operand, major in (("a", s.layout.a), ("b", s.layout.b)):
+        if major != "k" and s.warps.roles == "unified":
+            yield Refusal(
+                f"layout.{operand}",
+                "only a producer warp loads a tile in several boxes",
+                f"set {operand}: k, or warps.roles: specialized",
+            )
+
+
+@RULES.rule("layout.b", "tile.n", "cluster.cta_group")
+def _whole_boxes(s: Spec):
+    """`layout.b: n` needs a whole number of 64-column boxes per CTA."""
+    group = s.cluster.cta_group
+    if s.layout.b == "n" and s.tile.n % (64 * group):
+        near = max(64 * group, s.tile.n // (64 * group) * 64 * group)
+        yield Refusal(
+            "tile.n",
+            f"a CTA holds {s.tile.n // group} columns of B, no whole 64-column boxes",
+            f"set n: {near}, or layout.b: k",
         )

@@ -3,5 +3,5 @@
 DEVICE void multiply(uint32_t acc, const Input *a, const Input *b, bool accumulate) {
 #pragma unroll
   for (int k = 0; k < BLOCK_K; k += MMA_K)
-    tcgen05_mma(acc, tcgen05_descriptor(a + k), tcgen05_descriptor(b + k), accumulate || k > 0);
+    tcgen05_mma(acc, ${ part(plan.parts.step_a, operand="a") }, ${ part(plan.parts.step_b, operand="b") }, accumulate || k > 0);
 }

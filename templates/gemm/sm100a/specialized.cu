@@ -5,7 +5,7 @@ ${ part(plan.parts.order) }
 /*% endif %*/
 ${ part("gemm/sm100a/cursor.cu") }
 
-${ part("gemm/sm100a/mma.cu") }
+${ part(plan.parts.mma_k_tile) }
 
 ${ part(plan.parts.release) }
 /*% if "request" in plan.parts %*/

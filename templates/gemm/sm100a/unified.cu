@@ -9,7 +9,7 @@ ${ part("gemm/sm100a/cursor.cu") }
 /*% endif %*/
 ${ part(plan.parts.load) }
 
-${ part("gemm/sm100a/mma.cu") }
+${ part(plan.parts.mma_k_tile) }
 
 ${ part(plan.parts.store) }
 

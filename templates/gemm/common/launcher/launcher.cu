@@ -10,7 +10,13 @@ static cudaError_t launch(const ${ plan.name }_args &args, cudaStream_t stream) 
   constexpr int64_t MAX_EXTENT = 0x7fff0000;  // coordinates are int, and the last tile may reach past the edge
   if (!args.a || !args.b || !args.d || args.m < 1 || args.n < 1 || args.k < 1) return cudaErrorInvalidValue;
   if (args.m > MAX_EXTENT || args.n > MAX_EXTENT || args.k > MAX_EXTENT) return cudaErrorInvalidValue;
-  if (args.lda < args.k || args.ldb < args.k || args.ldd < args.n) return cudaErrorInvalidValue;
+  if (args.lda < args.${ plan.row_of("a") } || args.ldb < args.${ plan.row_of("b") } || args.ldd < args.n) return cudaErrorInvalidValue;
+/*% if "packed" in plan.parts %*/
+  ${ part(plan.parts.packed, depth=1) }
+/*% endif %*/
+/*% if plan.scales %*/
+  if (!args.sfa || !args.sfb) return cudaErrorInvalidValue;
+/*% endif %*/
 /*% if "limit" in plan.parts %*/
   ${ part(plan.parts.limit, depth=1) }
 /*% endif %*/
@@ -23,19 +29,22 @@ static cudaError_t launch(const ${ plan.name }_args &args, cudaStream_t stream) 
   if (!error) error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   if (!error) error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
   if (!error && (major != ${ plan.arch.compute_capability[0] } || minor != ${ plan.arch.compute_capability[1] })) error = cudaErrorNoKernelImageForDevice;
-  int m = static_cast<int>(args.m), n = static_cast<int>(args.n), k = static_cast<int>(args.k);
+  int m = static_cast<int>(args.m), n = static_cast<int>(args.n), k = static_cast<int>(args.k${ plan.per_unit });
 /*% for name in plan.parameters if name in launcher_locals %*/
   ${ launcher_locals[name] }
 /*% endfor %*/
 /*% if "stage" in plan.parts %*/
   const int64_t whole = (n < STORE_STEP ? 1 : n / STORE_STEP) * STORE_STEP;  // columns; store_tail writes the rest
 /*% endif %*/
-/*% for t in plan.tensor_maps %*/
+/*% for t in plan.tensor_maps if t.stride %*/
 /*% set element = "Output" if t.operand == "d" else "Input" %*/
 /*% set columns = "whole" if t.operand == "d" else t.columns %*/
   CUtensorMap ${ t.name } = tensor_map(error, ${ t.dtype }, sizeof(${ element }), args.${ t.operand }, ${ t.rows }, ${ columns },
-                                 args.${ t.stride }, ${ t.box_rows_expr }, ${ t.box_columns_expr });
+                                 args.${ t.stride }${ t.per_unit }, ${ t.box_rows_expr }, ${ t.box_columns_expr });
 /*% endfor %*/
+/*% if plan.scales %*/
+  ${ part("gemm/common/launcher/scale_maps.cu", depth=1) }
+/*% endif %*/
   ${ part(plan.parts.grid, depth=1) }
   if (!error) error = cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SMEM_BYTES);
   if (error) return error;

@@ -5,7 +5,7 @@ for (int k0 = ${ "range.begin" if "workspace" in plan.parts else 0 }; k0 < ${ "r
   mbarrier_wait(smem.full[ring.slot], ring.phase);
   tcgen05_fence_after();
   const Input *a = smem.a[ring.slot] + consumer * CONSUMER_M * BLOCK_K;
-  multiply(tmem + slot * BLOCK_N, a, smem.b[ring.slot], k0 > ${ "range.begin" if "workspace" in plan.parts else 0 });
+  ${ part(plan.parts.issue, depth=1) }
   tcgen05_commit(smem.empty[ring.slot]);
   ring.advance();
 }

@@ -1,0 +1,138 @@
+// Checks gemm_mn_major against a naive kernel on the device, then times it: ./gemm_mn_major [m n k]
+// Exit code: 0 right, 1 wrong, 2 an error, 3 no B200 in this machine, 4 the kernel hung.
+#include "gemm_mn_major.h"
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+using InputA = __nv_bfloat16;
+using InputB = __nv_bfloat16;
+using Output = __nv_bfloat16;
+
+constexpr unsigned WATCHDOG_SECONDS = 120;
+
+static void check(cudaError_t error, const char *what) {
+  if (error == cudaSuccess) return;
+  fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
+  const bool no_card = error == cudaErrorNoKernelImageForDevice || error == cudaErrorNoDevice;
+  exit(no_card || error == cudaErrorInsufficientDriver ? 3 : 2);
+}
+
+static void hung(int) {
+  const char message[] = "watchdog: the kernel did not finish\n";
+  if (write(STDERR_FILENO, message, sizeof(message) - 1) < 0) _exit(2);
+  _exit(4);
+}
+
+// About normal(0, 1): the sum of four hashed uniform numbers.
+__device__ float normal(int64_t i, uint32_t seed) {
+  uint32_t state = static_cast<uint32_t>(i) * 2654435761u ^ static_cast<uint32_t>(i >> 32) ^ seed;
+  float sum = 0;
+  for (int draw = 0; draw < 4; ++draw) {
+    state ^= state << 13, state ^= state >> 17, state ^= state << 5;
+    state = state * 1664525u + 1013904223u;
+    sum += static_cast<float>(state >> 8) / (1 << 24) - 0.5f;
+  }
+  return sum * 1.7320508f;
+}
+
+template <class Element> __global__ void fill(Element *matrix, int64_t count, uint32_t seed) {
+  const int64_t first = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, stride = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t i = first; i < count; i += stride) matrix[i] = Element(normal(i, seed));
+}
+
+__device__ float value_a(const gemm_mn_major_args &g, int64_t row, int64_t k) {
+  return float(static_cast<const InputA *>(g.a)[k * g.lda + row]);
+}
+__device__ float value_b(const gemm_mn_major_args &g, int64_t row, int64_t k) {
+  return float(static_cast<const InputB *>(g.b)[k * g.ldb + row]);
+}
+
+// errors[0] becomes the largest error of D, errors[1] that of the same arithmetic done plainly: products summed as an
+// MMA does into an fp32 accumulator that is truncated, as the tensor core does, then rounded to D's type. Bits of a
+// non-negative double order like an integer, and a NaN orders above every number.
+__global__ void compare(gemm_mn_major_args g, unsigned long long *errors) {
+  const Output *d = static_cast<const Output *>(g.d);
+  const int64_t first = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, stride = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t i = first; i < g.m * g.n; i += stride) {
+    const int64_t row = i / g.n, column = i % g.n;
+    double exact = 0;
+    float plain = 0;
+    for (int64_t k0 = 0; k0 < g.k; k0 += 16) {
+      double sum = 0;
+      for (int64_t k = k0; k < g.k && k < k0 + 16; ++k)
+        sum += double(value_a(g, row, k)) * double(value_b(g, column, k));
+      exact += sum;
+      plain = __double2float_rz(plain + sum);
+    }
+    const double got = fabs(double(float(d[row * g.ldd + column])) - exact);
+    const double rounded = fabs(double(float(Output(plain))) - exact);
+    atomicMax(&errors[0], static_cast<unsigned long long>(__double_as_longlong(got)));
+    atomicMax(&errors[1], static_cast<unsigned long long>(__double_as_longlong(rounded)));
+  }
+}
+
+int main(int argc, char **argv) {
+  if (argc != 1 && argc != 4) {
+    fprintf(stderr, "usage: %s [m n k]\n", argv[0]);
+    return 2;
+  }
+  const int64_t m = argc == 4 ? atoll(argv[1]) : 4096, n = argc == 4 ? atoll(argv[2]) : 4096,
+                k = argc == 4 ? atoll(argv[3]) : 4096;
+  if (m < 1 || n < 1 || k < 1) {
+    fprintf(stderr, "m, n and k must be positive\n");
+    return 2;
+  }
+  const auto padded = [](int64_t columns) { return (columns + 7) / 8 * 8; };  // rows start at 16-byte steps
+  signal(SIGALRM, hung);
+  alarm(WATCHDOG_SECONDS);
+
+  void *a, *b;
+  Output *d;
+  unsigned long long *errors;
+  const int64_t a_count = k * padded(m), b_count = k * padded(n), d_count = m * padded(n);
+  check(cudaMalloc(&a, a_count * sizeof(InputA)), "allocating A");
+  check(cudaMalloc(&b, b_count * sizeof(InputB)), "allocating B");
+  check(cudaMalloc(&d, d_count * sizeof(Output)), "allocating D");
+  check(cudaMalloc(&errors, 2 * sizeof(*errors)), "allocating the result");
+  fill<<<1024, 256>>>(static_cast<InputA *>(a), a_count, 1);
+  fill<<<1024, 256>>>(static_cast<InputB *>(b), b_count, 2);
+  check(cudaMemset(d, 0xff, d_count * sizeof(Output)), "poisoning D");  // NaN wherever nothing is written
+  check(cudaMemset(errors, 0, 2 * sizeof(*errors)), "clearing the result");
+
+  const gemm_mn_major_args args = {a, b, d, m, n, k, padded(m), padded(n), padded(n)};
+  check(gemm_mn_major_launch(&args, nullptr), "launching gemm_mn_major");
+  check(cudaDeviceSynchronize(), "running gemm_mn_major");
+  compare<<<2048, 256>>>(args, errors);
+  check(cudaGetLastError(), "launching the check");
+  check(cudaDeviceSynchronize(), "running the check");
+  double worst[2];  // the bits that atomicMax ordered
+  check(cudaMemcpy(worst, errors, sizeof(worst), cudaMemcpyDeviceToHost), "reading the result");
+  const double error = worst[0], plain = worst[1];
+  const bool right = error <= 2 * plain + 1e-30;
+  printf("%lld x %lld x %lld: error %.3g, of the same arithmetic done plainly %.3g: %s\n", static_cast<long long>(m),
+         static_cast<long long>(n), static_cast<long long>(k), error, plain, right ? "right" : "WRONG");
+  if (!right) return 1;
+
+  cudaEvent_t start, stop;
+  check(cudaEventCreate(&start), "creating an event");
+  check(cudaEventCreate(&stop), "creating an event");
+  constexpr int WARM_UP = 20, RUNS = 50;
+  for (int run = -WARM_UP; run < RUNS; ++run) {
+    if (run == 0) check(cudaEventRecord(start), "recording an event");
+    check(gemm_mn_major_launch(&args, nullptr), "launching gemm_mn_major");
+  }
+  check(cudaEventRecord(stop), "recording an event");
+  check(cudaEventSynchronize(stop), "running gemm_mn_major");
+  float milliseconds;
+  check(cudaEventElapsedTime(&milliseconds, start, stop), "reading the time");
+  const double seconds = milliseconds / 1e3 / RUNS;
+  printf("%.1f us, %.1f TFLOP/s (one set of operands, clocks as they are; `kgen bench` compares)\n", seconds * 1e6,
+         2.0 * m * n * k / seconds / 1e12);
+  return 0;
+}

@@ -1,0 +1,1 @@
+tcgen05_descriptor_mn(${ operand } + k * BOX_MN)

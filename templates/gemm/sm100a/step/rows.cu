@@ -1,0 +1,1 @@
+tcgen05_descriptor(${ operand } + k)

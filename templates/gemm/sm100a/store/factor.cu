@@ -1,0 +1,2 @@
+#pragma unroll
+for (int i = 0; i < CHUNK; ++i) v[i] *= scale;
