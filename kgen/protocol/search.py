@@ -212,8 +212,7 @@ class _Search:
             same = step.op.unit == "wgmma"
             before = [self.steps[a][n] for a, n, _ in earlier]
             return not any(
-                type(b.op) is AsyncCopy
-                or (type(b.op) is AsyncMma and (same or b.writes[0][0] == step.writes[0][0]))
+                type(b.op) is AsyncCopy or (type(b.op) is AsyncMma and (same or b.writes[0][0] == step.writes[0][0]))
                 for b in before
             )
         if kind is AsyncStore:

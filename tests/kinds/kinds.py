@@ -16,13 +16,14 @@ KINDS = ("tf32", "fp8", "mxfp8", "mxfp4", "nvfp4", "mn_major")
 # name: (preset, assignments)
 CHANGED = {
     "fp8_plain": ("fp8", "dtype.b=same epilogue.scale=none dtype.output=fp32 tile.n=128"),
-    "fp8_grid": ("fp8", "schedule.kind=grid cluster.cta_group=1 warps.consumers=1 epilogue.store=direct"),
+    "fp8_direct_store": ("fp8", "cluster.cta_group=1 warps.consumers=1 epilogue.store=direct"),
     "tf32_unified": (
         "tf32",
         "warps.roles=unified warps.consumers=1 cluster.cta_group=1 dtype.output=bf16 tile.n=128 pipeline.stages=3",
     ),
     "mxfp8_e5m2_one_cta": ("mxfp8", "dtype.input=e5m2 dtype.b=e4m3 cluster.cta_group=1 pipeline.stages=3"),
     "mxfp4_pair": ("mxfp4", "cluster.cta_group=2 epilogue.scale=tensor dtype.output=fp16"),
+    "mxfp4_short": ("mxfp4", "pipeline.stages=1 pipeline.accumulators=1 epilogue.store=direct"),
     "nvfp4_two_consumers": ("nvfp4", "warps.consumers=2 tile.n=128 pipeline.stages=3"),
     "nvfp4_one_cta": ("nvfp4", "cluster.cta_group=1 pipeline.stages=3"),
     "m_major_one_cta": ("mn_major", "layout.b=k cluster.cta_group=1 warps.consumers=1 tile.n=96 epilogue.store=direct"),
@@ -48,8 +49,17 @@ def project_of(name: str) -> dict[str, str]:
     return render_project(plan_of(name), text_of(name))
 
 
+_BUILT: dict[tuple, str] = {}
+
+
 def ptx_of(name: str, directory, *changes: tuple[str, str]) -> str:
-    """Its PTX, after `changes` to the kernel's text."""
+    """Its PTX, after `changes` to the kernel's text; compiled once."""
+    if (name, changes) not in _BUILT:
+        _BUILT[name, changes] = _compiled(name, directory, changes)
+    return _BUILT[name, changes]
+
+
+def _compiled(name: str, directory, changes) -> str:
     files = dict(project_of(name))
     kernel = f"{plan_of(name).name}.cu"
     for before, after in changes:
