@@ -1,5 +1,5 @@
 /*% macro clc_try_cancel() %*/
-/*% if plan.cta_group > 1 %*/
+/*% if plan.launch.cluster_size > 1 %*/
 // Asks for the work of a cluster that has not started. The answer lands at `answer` in both CTAs, on each one's `full`.
 DEVICE void clc_try_cancel(uint64_t (&answer)[2], uint64_t &full) {
   asm volatile("clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
