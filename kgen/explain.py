@@ -234,9 +234,10 @@ def _waves(plan: GemmPlan) -> Waves:
     tile_m, tile_n = plan.cluster_tile
     tiles_m, tiles_n = math.ceil(m / tile_m), math.ceil(n / tile_n)
     tiles = tiles_m * tiles_n
+    work = tiles * min(plan.split_k, math.ceil(plan.problem[2] / plan.cta_tile[2]))  # parts of K are handed out singly
     resident = plan.arch.sm_count * plan.launch.ctas_per_sm
     slots = 1 if plan.one_tile else min(resident, plan.ctas or resident) // plan.launch.cluster_size
-    waves = math.ceil(tiles / slots)
+    waves = math.ceil(work / slots)
     return Waves(
         problem=plan.problem,
         tile=plan.cluster_tile,
@@ -246,8 +247,8 @@ def _waves(plan: GemmPlan) -> Waves:
         slots=slots,
         slot_ctas=plan.launch.cluster_size,
         waves=waves,
-        last_wave=(tiles - (waves - 1) * slots) / slots,
-        balance=tiles / (waves * slots),
+        last_wave=(work - (waves - 1) * slots) / slots,
+        balance=work / (waves * slots),
         useful=m * n / (tiles * tile_m * tile_n),
     )
 
@@ -263,7 +264,8 @@ def _launch(plan: GemmPlan, waves: Waves) -> LaunchLine:
     else:
         # Without a fixed count the launcher fills the card in the machine; here the reference card.
         most = (plan.ctas or plan.arch.sm_count * plan.launch.ctas_per_sm) // plan.launch.cluster_size
-        grid = (min(waves.tiles, most) * plan.launch.cluster_size, 1, 1)
+        work = waves.tiles * min(plan.split_k, math.ceil(plan.problem[2] / plan.cta_tile[2]))
+        grid = (min(work, most) * plan.launch.cluster_size, 1, 1)
     return LaunchLine(grid, plan.launch.cluster, plan.launch.threads, math.prod(grid), plan.launch.smem_bytes)
 
 
