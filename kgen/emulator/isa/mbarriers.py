@@ -43,7 +43,7 @@ def init(b, inst, mods):
         a, n = address(w), w.v[count]
         for lane in active(m):
             memory, offset = shared_offset(w, int(a[lane]), 8, what, cluster=False)
-            memory.cta.table.init(offset, int(n[lane]))
+            memory.cta.table.init(offset, int(n[lane]), actor=w.actor)
         w.machine.progress += 1
 
     return fn
