@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from variants import VARIANTS, spec_text, variant_plan, variant_project
+from variants import BLACKWELL, HOPPER, spec_text, variant_plan, variant_project
 
 from kgen.build import compile_ptx
 from kgen.emulation import cases, make_problem, prove, references, run, shapes
@@ -37,11 +37,28 @@ def test_preset(preset, tmp_path):
     assert len(proof.cases) == 8
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", HOPPER)
 def test_variant(name, tmp_path):
     plan = variant_plan(name)
     proof = prove(plan, ptx_of(variant_project(name), tmp_path, plan.arch), only=small(plan)[:1])
     assert proof.exit_code == 0, [c for c in proof.cases if not c.ok]
+
+
+def narrow(plan) -> list:
+    """Below one tile with a ring that wraps; several tiles per CTA, where there may be several, in one column."""
+    (tile_m, tile_n), k = plan.cluster_tile, plan.cta_tile[2]
+    tiles = 1 if plan.one_tile else 5 // plan.launch.cluster_size + 1
+    return [(tile_m - 3, tile_n - 5, (plan.stages + 1) * k - 5), ((tiles - 1) * tile_m + 7, 9, k + 1)]
+
+
+@pytest.mark.parametrize("name", BLACKWELL)
+def test_blackwell_variant(name, tmp_path):
+    plan = variant_plan(name)
+    ptx = ptx_of(variant_project(name), tmp_path, plan.arch)
+    for shape in narrow(plan):
+        problem = make_problem(plan, shape, 0, "integers")
+        d, intact, warnings = run(plan, ptx, problem)
+        assert (d == references(problem, plan.output)[0].astype(d.dtype)).all() and intact and not warnings, shape
 
 
 @pytest.mark.slow

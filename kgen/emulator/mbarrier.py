@@ -38,6 +38,7 @@ class MBarrier:
         self.name, self.monitor = name, monitor
         self.phase, self.pending, self.expected, self.tx = 0, count, count, 0
         self.valid = True
+        self.unfenced = False  # initialised by a thread that has not fenced since
         self.fact = order.facts(1)  # counts completed phases
         self.watchers: list[Callable[[MBarrier], None]] = []
         self.arrived: Counter[str] = Counter()  # who arrived in this phase, for messages
@@ -74,6 +75,8 @@ class MBarrier:
         self.arrived[who or (actor.name if actor else "?")] += count
         if actor is not None:
             self._gathering.merge(actor.tick())
+        else:
+            self._fenced("an asynchronous arrival")
         self._maybe_complete()
         return token
 
@@ -93,6 +96,7 @@ class MBarrier:
     def complete_tx(self, nbytes: int, facts: Facts | None = None) -> int:
         """Bytes that landed; the phase that they count for. `facts`: what their writer had to know."""
         self._live("complete_tx")
+        self._fenced("complete_tx")
         phase = self.phase
         self._add_tx(-nbytes)
         if facts is not None:
@@ -254,6 +258,12 @@ class MBarrier:
         names = ", ".join(f"{who} x{n}" for who, n in self.arrived.most_common(4))
         return f" (arrived: {names})" if names else ""
 
+    def _fenced(self, what: str) -> None:
+        """PTX ISA, "membar/fence": fence.mbarrier_init; a fence of the proxy does as well."""
+        if self.unfenced:
+            text = f"{what}, but the thread that initialised it has executed no fence.mbarrier_init since"
+            self._fail("mbarrier-init-unfenced", text)
+
     def _live(self, what: str) -> None:
         if not self.valid:
             self._fail("mbarrier-uninitialised", f"{what} after it was invalidated")
@@ -288,6 +298,9 @@ class BarrierTable:
         barrier = MBarrier(name, count, self.monitor, self.order)
         barrier.watchers = self.watchers
         barrier.born = None if actor is None else (actor, actor.clock)
+        if actor is not None:
+            barrier.unfenced = True
+            actor.unfenced.append(barrier)
         self.barriers[offset] = barrier
         self.covered[offset : offset + SIZE] = True
         self.shared.init[offset : offset + SIZE] = True

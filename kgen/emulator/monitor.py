@@ -18,6 +18,7 @@ ERROR, WARN, OFF = "error", "warn", "off"
 DEFAULT_LEVELS = {
     "async-write-unfenced": WARN,
     "idesc-unusual": WARN,
+    "mbarrier-init-unfenced": WARN,
     "swizzle-phase": WARN,
     "warp-mask-exited": WARN,
     "tmem-missing-fence-before": WARN,

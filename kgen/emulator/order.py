@@ -93,6 +93,7 @@ class Actor:
         self.loads = self.stores = 0  # tcgen05 loads and stores issued
         self.clock = 0  # edges out of this warp so far
         self.rank = 0  # of its CTA
+        self.unfenced: list = []  # mbarriers that it has initialised since its last fence for them
 
     def __repr__(self) -> str:
         return self.name
@@ -129,6 +130,12 @@ class Actor:
         """`tcgen05.fence::after_thread_sync`: later tcgen05 instructions come after what is known now."""
         self.after = self.known.copy()
 
+    def fence_init(self) -> None:
+        """`fence.mbarrier_init`: asynchronous units may use the barriers initialised before it."""
+        for barrier in self.unfenced:
+            barrier.unfenced = False
+        self.unfenced.clear()
+
     def fence_fact(self, lane):
         """The fact that counts the proxy fences of a lane (an int or an array)."""
         return self.first + lane
@@ -136,6 +143,7 @@ class Actor:
     def fence_async(self, lanes: np.ndarray | None = None) -> None:
         """`fence.proxy.async` by the lanes (bool[32], all if left out). PTX ISA, "membar/fence"."""
         self.epoch += 1
+        self.fence_init()
         for lane in range(WARP) if lanes is None else np.flatnonzero(lanes).tolist():
             self.known.learn(self.first + lane, self.epoch)
 

@@ -205,13 +205,13 @@ def _always(*word):
 
 
 _CALLS = [
-    (r"mbarrier_init\(smem\.(\w+)\[(\w+)\], (\w+)\)", Kernel._init),
+    (r"mbarrier_init\(smem\.(\w+)\[(\w+)\], ([\w +-]+)\)", Kernel._init),
     (r"fence_mbarrier_init\(\)", _always("init", "published")),
     (r"cluster_sync\(\)", _always("cluster")),
     (r"__syncthreads\(\)", _always("cta")),
     (r"__syncwarp\(\)", _always("warp")),
     (r"mbarrier_wait\(smem\.(\w+)\[([\w.]+)\], ([\w.]+?)( \^ 1)?\)", Kernel._wait),
-    (r"mbarrier_arrive_expect_tx\(smem\.(\w+)\[([\w.]+)\], (\w+)\)", Kernel._expect),
+    (r"mbarrier_arrive_expect_tx\(smem\.(\w+)\[([\w.]+)\], ([\w +/-]+)\)", Kernel._expect),
     (r"(tma_load|tma_load_pair)\(smem\.(\w)\[([\w.]+)\], map_(\w), smem\.(\w+)\[([\w.]+)\], (?:k0|refill), [^;]*\)",
      Kernel._load),
     (r"load_k_tile\(smem, ([\w.]+), map_a, map_b, tile, (?:k0|refill)\)", Kernel._load_k_tile),
@@ -219,8 +219,8 @@ _CALLS = [
     (r"multiply\(([^,]+), ([^,]+), ([^,]+), (k0 > 0|false)\)", Kernel._multiply),
     (r"tcgen05_commit\(smem\.(\w+)\[([\w.]+)\]\)", Kernel._commit),
     (r"tcgen05_fence_(before|after)\(\)", lambda kernel, found, who, env: [(found[1],)]),
-    (r"tcgen05_(alloc)\(smem\.tmem\[0\], (\w+)\)", Kernel._alloc),
-    (r"tcgen05_(dealloc)\(tmem, (\w+)\)", Kernel._alloc),
+    (r"tcgen05_(alloc)\(smem\.tmem\[0\], ([\w /]+)\)", Kernel._alloc),
+    (r"tcgen05_(dealloc)\(tmem, ([\w /]+)\)", Kernel._alloc),
     (r"tcgen05_relinquish\(\)", _always("relinquish")),
     (r"store\(tmem.*\)", Kernel._store),
     (r"release\(acc_empty\)", Kernel._release),

@@ -267,7 +267,11 @@ def fence(b, inst, mods):
         "sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys", "gl", "proxy", "alias", "mbarrier_init"
     )
     mods.prefix("sync_restrict::")
-    return nothing
+    return fence_init if "mbarrier_init" in inst.mods else nothing
+
+
+def fence_init(w, m):
+    w.actor.fence_init()
 
 
 @op("fence.proxy.async")
