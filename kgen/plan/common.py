@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kgen.arch import Arch
+from kgen.plan.epilogue import Finish
 from kgen.plan.resources import (
     Barrier,
     Constant,
@@ -52,6 +53,22 @@ class GemmPlan:
     tmem: TensorMemory | None = None  # Blackwell's accumulators; None: they are registers
     cta_group: int = 1  # CTAs whose tensor cores work together
     chunk: int = 0  # columns of an accumulator that a thread reads from tensor memory at a time
+    finish: Finish | None = None  # what becomes of each element before it is rounded; None: nothing
+
+    @property
+    def d_columns(self) -> str:
+        """D's width, out of that of the product."""
+        return self.finish.columns if self.finish else "n"
+
+    @property
+    def pairs(self) -> bool:
+        """Whether two neighbouring columns of the product make one of D."""
+        return self.finish is not None and self.finish.pairing is not None
+
+    @property
+    def out_n(self) -> str:
+        """The constant that gives D's columns per CTA."""
+        return "OUT_N" if self.pairs else "BLOCK_N"
 
     @property
     def barriers(self) -> tuple[Barrier, ...]:

@@ -17,6 +17,12 @@ struct ${ plan.name }_args {
   void *d;       /* [m, n] ${ plan.output.name } */
   int64_t m, n, k;
   int64_t lda, ldb, ldd;
+/*% if plan.finish %*/
+  /* the epilogue's */
+/*% for line in finish_c_members %*/
+  ${ line }
+/*% endfor %*/
+/*% endif %*/
 };
 
 /* Enqueues D = A * B^T on `stream`. Allocates nothing, keeps no state, and may be captured into a CUDA graph.

@@ -34,8 +34,12 @@ def parts(g: Geometry) -> dict[str, str]:
         limit = "one_k_tile" if s.k_loop == "once" else "one_tile"
         parts["limit"] = f"{common}/launcher/limit_{limit}.cu"
         parts["shapes"] = f"project/shapes/{limit}.py"
+    paired = g.out_n != g.block_n
     if g.staged:
         parts["stage"] = f"{arch}/store/stage_{8 * g.output.bytes}bit.cu"
+    if g.finish:
+        parts["finish"] = f"{arch}/finish/{'pairs' if paired else 'columns'}.cu"
+        parts |= {f"reduce_{r.along}": f"{arch}/finish/reduce_{r.along}.cu" for r in g.finish.reductions}
     if g.specialized:
         parts["fill"] = f"{arch}/role/fill_{who}.cu"
         parts["mma"] = f"{arch}/role/mma_{who}.cu"
@@ -53,7 +57,7 @@ def parameters(g: Geometry) -> tuple[str, ...]:
     """The kernel's parameters, by name, in order."""
     loads = ("map_a", "map_b") if g.tma else ("a", "lda", "b", "ldb")
     stores = ("map_d", "d", "ldd") if g.staged else ("d", "ldd")
-    return (*loads, *stores, "m", "n", "k")
+    return (*loads, *stores, "m", "n", "k", *(("e",) if g.finish else ()))
 
 
 def constants(g: Geometry, smem: SmemMap, tmem: TensorMemory) -> tuple[tuple[Constant, ...], ...]:
@@ -72,6 +76,8 @@ def _tile_constants(g: Geometry) -> Iterator[Constant]:
     else:
         yield C("BLOCK_M", str(tile.m), tile.m, "rows of D per CTA: the lanes of tensor memory")
     yield C("BLOCK_N", str(tile.n), tile.n, "columns of D per CTA; one MMA spans them")
+    if g.out_n != g.block_n:
+        yield C("OUT_N", "BLOCK_N / 2", g.out_n, "columns of D per CTA: two neighbours make one")
     yield C("BLOCK_K", str(tile.k), tile.k, "depth of a k tile: one 128-byte swizzled row")
     if g.group > 1:
         yield C("CLUSTER_SIZE", "2", 2, "a pair of CTAs stacked along M, whose tensor cores work as one")

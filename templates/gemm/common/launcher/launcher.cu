@@ -6,7 +6,13 @@ static cudaError_t launch(const ${ plan.name }_args &args, cudaStream_t stream) 
   constexpr int64_t MAX_EXTENT = 0x7fff0000;  // coordinates are int, and the last tile may reach past the edge
   if (!args.a || !args.b || !args.d || args.m < 1 || args.n < 1 || args.k < 1) return cudaErrorInvalidValue;
   if (args.m > MAX_EXTENT || args.n > MAX_EXTENT || args.k > MAX_EXTENT) return cudaErrorInvalidValue;
-  if (args.lda < args.k || args.ldb < args.k || args.ldd < args.n) return cudaErrorInvalidValue;
+  if (args.lda < args.k || args.ldb < args.k || args.ldd < args.${ plan.d_columns }) return cudaErrorInvalidValue;
+/*% if plan.pairs %*/
+  if (args.n % 2 != 0) return cudaErrorInvalidValue;  // columns of the product in pairs
+/*% endif %*/
+/*% for line in finish_refusals %*/
+  ${ line }
+/*% endfor %*/
 /*% if "limit" in plan.parts %*/
   ${ part(plan.parts.limit, depth=1) }
 /*% endif %*/
@@ -20,13 +26,16 @@ static cudaError_t launch(const ${ plan.name }_args &args, cudaStream_t stream) 
   ${ launcher_locals[name] }
 /*% endfor %*/
 /*% if "stage" in plan.parts %*/
-  const int64_t whole = (n < STORE_STEP ? 1 : n / STORE_STEP) * STORE_STEP;  // columns; store_tail writes the rest
+  const int64_t whole = (${ plan.d_columns } < STORE_STEP ? 1 : ${ plan.d_columns } / STORE_STEP) * STORE_STEP;  // columns; store_tail writes the rest
 /*% endif %*/
 /*% for t in plan.tensor_maps %*/
 /*% set element = "Output" if t.operand == "d" else "Input" %*/
 /*% set columns = "whole" if t.operand == "d" else t.columns %*/
   CUtensorMap ${ t.name } = tensor_map(error, ${ t.dtype }, sizeof(${ element }), args.${ t.operand }, ${ t.rows }, ${ columns },
                                  args.${ t.stride }, ${ t.box_rows_expr }, ${ t.box_columns_expr });
+/*% endfor %*/
+/*% for line in finish_launch %*/
+  ${ line }
 /*% endfor %*/
   ${ part(plan.parts.grid, depth=1) }
   if (!error) error = cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SMEM_BYTES);

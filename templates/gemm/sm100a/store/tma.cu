@@ -1,3 +1,7 @@
+/*% if plan.finish %*/
+${ part("gemm/common/epilogue/finish.cu") }
+
+/*% endif %*/
 ${ part(plan.parts.stage) }
 
 // The last columns of D where they are no whole 16 bytes: a TMA store can end only at a 16-byte step.
@@ -12,16 +16,31 @@ DEVICE void store_tail(const Output *box, Output *d, int64_t ldd, int row, int c
 // Writes D from this warp's 32 lanes of the accumulator at `acc`, through its boxes. `turn` runs on from tile to tile:
 // it names the box used longest ago.
 DEVICE void store(uint32_t acc, /*% if "release" in plan.parts %*/uint64_t &acc_empty, /*% endif %*/Output (&boxes)[STAGING][STORE_ROWS * CHUNK], int &turn,
-                  const CUtensorMap &map_d, Output *d, int64_t ldd, int row, int column, int m, int n) {
+                  const CUtensorMap &map_d, Output *d, int64_t ldd, int row, int column, int m, int n${ ", const Epilogue &e" if plan.finish }) {
   const bool leader = threadIdx.x % 32 == 0;
   const int first_lane = threadIdx.x / 32 % 4 * STORE_ROWS, box_row = row + first_lane;
-  for (int c = 0; c < BLOCK_N; c += CHUNK) {
+/*% if plan.finish %*/
+  const int own_row = box_row + threadIdx.x % 32;
+/*% endif %*/
+  for (int c = 0; c < ${ plan.out_n }; c += CHUNK) {
     const int box_column = column + c;
     float v[CHUNK];
+/*% if plan.pairs %*/
+    load_pairs(v, acc + (first_lane << 16) + 2 * c, own_row, box_column, e);
+/*% else %*/
     tcgen05_load(v, acc + (first_lane << 16) + c);
     tcgen05_wait_load();
+/*% endif %*/
 /*% if "release" in plan.parts %*/
-    if (c + CHUNK == BLOCK_N) release(acc_empty);  // all read: the next tile may be multiplied into it
+    if (c + CHUNK == ${ plan.out_n }) release(acc_empty);  // all read: the next tile may be multiplied into it
+/*% endif %*/
+/*% if plan.finish and not plan.pairs %*/
+    finish_row(v, own_row, box_column, e);
+/*% endif %*/
+/*% if plan.finish %*/
+/*% for r in plan.finish.reductions %*/
+    reduce_${ r.op }(v, own_row, box_column, e);
+/*% endfor %*/
 /*% endif %*/
     if (leader) bulk_wait_read<STAGING - 1>();
     __syncwarp();  // the box is free
