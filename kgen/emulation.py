@@ -10,26 +10,31 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import ml_dtypes
 import numpy as np
 
+from kgen import emulation_epilogue as epilogue
 from kgen.emulator.launch import Device
 from kgen.emulator.swizzle import Swizzle
 from kgen.emulator.tensormap import DataType, encode_tiled
 from kgen.errors import EmulatorError
 from kgen.plan.common import GemmPlan
+from kgen.plan.epilogue import Finish
 from kgen.plan.resources import Dtype
 from kgen.proving import Case, Proof
+from kgen.surrounded import NUMPY, surrounded
 
 Shape = tuple[int, int, int]
 SM_COUNT = 4  # few SMs make persistent CTAs take several tiles of a small problem
 
-_NUMPY = {"bf16": np.dtype(ml_dtypes.bfloat16), "fp16": np.dtype(np.float16), "fp32": np.dtype(np.float32)}
 _MAP_TYPE = {"bf16": DataType.BFLOAT16, "fp16": DataType.FLOAT16, "fp32": DataType.FLOAT32}
 
 
 def shapes(plan: GemmPlan) -> list[Shape]:
     """(m, n, k): one tile, below a tile, tails, a ring that wraps, an odd grid with more tiles than CTAs."""
+    return [(m, n + n % 2 if plan.pairs else n, k) for m, n, k in _shapes(plan)]  # pairs need an even n
+
+
+def _shapes(plan: GemmPlan) -> list[Shape]:
     (block_m, block_n, block_k), (tile_m, tile_n), stages = plan.cta_tile, plan.cluster_tile, plan.stages
     if plan.one_tile:
         depths = (block_k, 1, block_k - 7) if plan.k_tiles else (block_k, 1, 3 * block_k + 1)
@@ -52,9 +57,7 @@ class Problem:
     b: np.ndarray
     shape: Shape
     strides: dict[str, int]  # elements from row to row
-
-
-GUARD_ROWS = 2
+    extras: dict[str, np.ndarray]  # what the epilogue reads
 
 
 def make_problem(plan: GemmPlan, shape: Shape, seed: int, numbers: str) -> Problem:
@@ -62,41 +65,40 @@ def make_problem(plan: GemmPlan, shape: Shape, seed: int, numbers: str) -> Probl
     m, n, k = shape
     rng = np.random.default_rng([seed, m, n, k])
     draw = rng.standard_normal if numbers == "normal" else lambda size: rng.integers(-4, 5, size).astype(float)
-    dtype = _NUMPY[plan.input.name]
+    dtype = NUMPY[plan.input.name]
     by_tma = {t.operand for t in plan.tensor_maps}
     strides = {}
-    for operand, length in (("a", k), ("b", k), ("d", n)):
+    widths = {"n": n, "n / 2": n // 2}
+    for operand, length in (("a", k), ("b", k), ("d", widths[plan.d_columns])):
         step = 16 // (plan.output if operand == "d" else plan.input).bytes if operand in by_tma else 1
         strides[operand] = -(-length // step) * step + int(rng.integers(0, 3)) * step
-    return Problem(draw((m, k)).astype(dtype), draw((n, k)).astype(dtype), shape, strides)
-
-
-def surrounded(values: np.ndarray, stride: int) -> np.ndarray:
-    """`values` in the corner of a poisoned array with rows of `stride` elements and guard rows below."""
-    shape = (values.shape[0] + GUARD_ROWS, stride)
-    raw = b"\xff" * (shape[0] * shape[1] * values.dtype.itemsize)
-    poisoned = np.frombuffer(raw, values.dtype).reshape(shape).copy()
-    poisoned[: values.shape[0], : values.shape[1]] = values
-    return poisoned
+    operands = draw((m, k)).astype(dtype), draw((n, k)).astype(dtype)
+    return Problem(*operands, shape, strides, epilogue.draw(plan.finish, m, n, rng))
 
 
 def run(
-    plan: GemmPlan, ptx: str, problem: Problem, *, seed: int = 0, arithmetic: str = "fast", warn=(), trace=None
+    plan: GemmPlan, ptx: str, problem: Problem, *, seed: int = 0, arithmetic: str = "fast", warn=(), trace=None,
+    reduced: dict[str, np.ndarray] | None = None,
 ) -> tuple[np.ndarray, bool, list[str]]:
-    """Launches the kernel once: D [m, n], whether the bytes around it are untouched, and what checks warned of.
+    """Launches the kernel once: D, whether the bytes around it are untouched, and what checks warned of; `reduced` is
+    given what the epilogue's reductions came to.
 
     Raises EmulatorError for whatever the kernel does wrong.
     """
     m, n, k = problem.shape
+    sizes = {"m": m, "n": n, "k": k, "n / 2": n // 2}
+    width = sizes[plan.d_columns]
     device = Device(ptx)
-    nothing = np.frombuffer(b"\xff" * (m * n * plan.output.bytes), _NUMPY[plan.output.name]).reshape(m, n)
+    nothing = np.frombuffer(b"\xff" * (m * width * plan.output.bytes), NUMPY[plan.output.name]).reshape(m, width)
     host = {
         o: surrounded(values, problem.strides[o]) for o, values in (("a", problem.a), ("b", problem.b), ("d", nothing))
     }
     addresses = {o: device.buffer(array, o) for o, array in host.items()}
-    sizes = {"m": m, "n": n, "k": k}
-    arguments = {name: np.int32(value) for name, value in sizes.items()}
+    arguments = {name: np.int32(sizes[name]) for name in "mnk"}
     arguments |= addresses | {f"ld{o}": np.int64(problem.strides[o]) for o in host}
+    extras = epilogue.on_device(plan.finish, problem.extras, device, m, n) if plan.finish else None
+    if plan.finish:
+        arguments["e"] = epilogue.struct(plan.finish, extras, m, width)
     for t in plan.tensor_maps:
         columns = sizes[t.columns]
         if t.operand == "d":  # whole 16-byte steps; the kernel writes the rest itself
@@ -124,10 +126,12 @@ def run(
         warn=warn,
         trace=trace,
     )
+    if plan.finish and reduced is not None:
+        reduced |= extras.reductions(plan.finish)
     after = host["d"]
     raw = after.view(np.uint8).reshape(len(after), -1)
-    intact = (raw[m:] == 0xFF).all() and (raw[:, n * plan.output.bytes :] == 0xFF).all()
-    return after[:m, :n], bool(intact), result.warnings
+    intact = (raw[m:] == 0xFF).all() and (raw[:, width * plan.output.bytes :] == 0xFF).all()
+    return after[:m, :width], bool(intact), result.warnings
 
 
 def _grid(plan: GemmPlan, m: int, n: int) -> int | tuple[int, int]:
@@ -148,16 +152,22 @@ def _truncated(x: np.ndarray) -> np.ndarray:
     return np.where(np.abs(nearest) > np.abs(x), np.nextafter(nearest, np.float32(0)), nearest)
 
 
-def references(problem: Problem, output: Dtype) -> tuple[np.ndarray, np.ndarray]:
-    """The product in float64, and in the kernel's precision: 16 products at a time into a truncated fp32 accumulator,
-    rounded to D's type at the end."""
+def references(problem: Problem, output: Dtype, finish: Finish | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """D in float64, and in the kernel's precision: 16 products at a time into a truncated fp32 accumulator, rounded to
+    D's type at the end."""
+    exact, plain = unrounded(problem, finish)
+    return exact, plain.astype(NUMPY[output.name]).astype(np.float64)
+
+
+def unrounded(problem: Problem, finish: Finish | None) -> tuple[np.ndarray, np.ndarray]:
+    """The same before the rounding to D's type."""
     a, b = problem.a.astype(np.float64), problem.b.astype(np.float64)
     exact, plain = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)), np.float32)
     for k in range(0, a.shape[1], 16):
         part = a[:, k : k + 16] @ b[:, k : k + 16].T
         exact += part
         plain = _truncated(plain + part)
-    return exact, plain.astype(_NUMPY[output.name]).astype(np.float64)
+    return tuple(epilogue.apply(finish, x, problem.extras) for x in (exact, plain))
 
 
 def cases(
@@ -169,11 +179,10 @@ def cases(
     for shape in only or shapes(plan):
         for numbers in ("normal", "integers"):
             problem = make_problem(plan, shape, 0, numbers)
-            exact, plain = references(problem, plan.output)
             for seed in range(seeds):
                 name = "x".join(map(str, shape)) + f" {numbers}" + (f" seed {seed}" if seeds > 1 else "")
                 yield name
-                yield _case(name, plan, ptx, problem, exact, plain, numbers, seed, arithmetic, trace)
+                yield _case(name, plan, ptx, problem, numbers, seed, arithmetic, trace)
                 trace = None
 
 
@@ -188,24 +197,27 @@ def prove(plan: GemmPlan, ptx: str, tell: Callable[[str], None] = lambda text: N
     return proof
 
 
-def _case(name, plan, ptx, problem, exact, plain, numbers, seed, arithmetic, trace=None) -> Case:
-    start = time.monotonic()
+def _case(name, plan, ptx, problem, numbers, seed, arithmetic, trace=None) -> Case:
+    exact, before = unrounded(problem, plan.finish)
+    plain = before.astype(NUMPY[plan.output.name]).astype(np.float64)
+    start, reduced = time.monotonic(), {}
     try:
-        d, intact, warnings = run(plan, ptx, problem, seed=seed, arithmetic=arithmetic, trace=trace)
+        d, intact, warnings = run(plan, ptx, problem, seed=seed, arithmetic=arithmetic, trace=trace, reduced=reduced)
     except EmulatorError as e:
         return Case(name, False, float("nan"), 0.0, time.monotonic() - start, str(e))
     got = d.astype(np.float64)
-    if numbers == "integers":
-        wanted = exact.astype(_NUMPY[plan.output.name]).astype(np.float64)
+    if numbers == "integers" and plan.finish is None:  # an epilogue's own arguments are no integers
+        wanted = exact.astype(NUMPY[plan.output.name]).astype(np.float64)
         error, limit = float(np.max(np.abs(got - wanted))), 0.0
     else:
         error, limit = float(np.max(np.abs(got - exact))), 2 * float(np.max(np.abs(plain - exact)))
-    note = "; ".join(warnings)
+    wrong = epilogue.errors(plan.finish, reduced, exact, before)
+    note = "; ".join([*warnings, *wrong])
     if np.isnan(got).any():
         note = f"{int(np.isnan(got).sum())} elements were not written, or read past an edge"
     elif not intact:
         note = "wrote outside of D"
-    return Case(name, error <= limit and intact and not warnings, error, limit, time.monotonic() - start, note)
+    return Case(name, error <= limit and intact and not warnings and not wrong, error, limit, time.monotonic() - start, note)
 
 
 def barrier_names(plan: GemmPlan) -> dict[int, str]:

@@ -78,7 +78,7 @@ def _tile_constants(g: Geometry) -> Iterator[Constant]:
     else:
         yield C("BLOCK_M", str(tile.m), tile.m, "rows of D per CTA")
     yield C("BLOCK_N", str(tile.n), tile.n, "columns of D per CTA; one wgmma spans them")
-    if g.out_n != g.block_n:
+    if g.staged and g.out_n != g.block_n:
         yield C("OUT_N", "BLOCK_N / 2", g.out_n, "columns of D per CTA: two neighbours make one")
     yield C("BLOCK_K", str(tile.k), tile.k, "depth of a k tile: one 128-byte swizzled row")
     yield C("M_BLOCKS", f"{rows} / 64", tile.m // 64, "wgmma works on 64 rows")

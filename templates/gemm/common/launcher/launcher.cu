@@ -25,8 +25,12 @@ static cudaError_t launch(const ${ plan.name }_args &args, cudaStream_t stream) 
 /*% for name in plan.parameters if name in launcher_locals %*/
   ${ launcher_locals[name] }
 /*% endfor %*/
+/*% set width = "columns" if plan.pairs else "n" %*/
+/*% if plan.pairs and "stage" in plan.parts %*/
+  const int columns = ${ plan.d_columns };  // of D
+/*% endif %*/
 /*% if "stage" in plan.parts %*/
-  const int64_t whole = (${ plan.d_columns } < STORE_STEP ? 1 : ${ plan.d_columns } / STORE_STEP) * STORE_STEP;  // columns; store_tail writes the rest
+  const int64_t whole = (${ width } < STORE_STEP ? 1 : ${ width } / STORE_STEP) * STORE_STEP;  // columns; store_tail writes the rest
 /*% endif %*/
 /*% for t in plan.tensor_maps %*/
 /*% set element = "Output" if t.operand == "d" else "Input" %*/

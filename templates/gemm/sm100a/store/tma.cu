@@ -16,7 +16,7 @@ DEVICE void store_tail(const Output *box, Output *d, int64_t ldd, int row, int c
 // Writes D from this warp's 32 lanes of the accumulator at `acc`, through its boxes. `turn` runs on from tile to tile:
 // it names the box used longest ago.
 DEVICE void store(uint32_t acc, /*% if "release" in plan.parts %*/uint64_t &acc_empty, /*% endif %*/Output (&boxes)[STAGING][STORE_ROWS * CHUNK], int &turn,
-                  const CUtensorMap &map_d, Output *d, int64_t ldd, int row, int column, int m, int n${ ", const Epilogue &e" if plan.finish }) {
+                  const CUtensorMap &map_d, Output *d, int64_t ldd, int row, int column, int m, int n${ ",\n                  const Epilogue &e" if plan.finish }) {
   const bool leader = threadIdx.x % 32 == 0;
   const int first_lane = threadIdx.x / 32 % 4 * STORE_ROWS, box_row = row + first_lane;
 /*% if plan.finish %*/

@@ -1,7 +1,8 @@
 ${ part("gemm/common/epilogue/finish.cu") }
 
 // Writes this warpgroup's rows of D from registers; what lies outside the matrix is left out.
-DEVICE void store(const Accumulators &acc, Output *d, int64_t ldd, int row, int column, int m, int n, const Epilogue &e) {
+DEVICE void store(const Accumulators &acc, Output *d, int64_t ldd, int row, int column, int m, int n,
+                  const Epilogue &e) {
 #pragma unroll
   for (int block = 0; block < M_BLOCKS; ++block) {
     const int part_row = row + block * 64 + threadIdx.x / 32 % 4 * 16;

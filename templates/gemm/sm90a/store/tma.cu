@@ -15,7 +15,7 @@ DEVICE void store_tail(const Output *box, Output *d, int64_t ldd, int row, int c
 
 // Writes this warp's rows of D through its boxes. `turn` runs on from tile to tile: it names the box used longest ago.
 DEVICE void store(const Accumulators &acc, Output (&boxes)[STAGING][STORE_ROWS * STORE_COLUMNS], int &turn,
-                  const CUtensorMap &map_d, Output *d, int64_t ldd, int row, int column, int m, int n${ ", const Epilogue &e" if plan.finish }) {
+                  const CUtensorMap &map_d, Output *d, int64_t ldd, int row, int column, int m, int n${ ",\n                  const Epilogue &e" if plan.finish }) {
   const bool leader = threadIdx.x % 32 == 0;
 #pragma unroll
   for (int i = 0; i < M_BLOCKS * ${ plan.out_n } / STORE_COLUMNS; ++i) {
