@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 
-from kgen.expression import DEVICE, written
+from kgen.expression import DEVICE, GENERIC, NUMPY, written
 from kgen.plan.common import GemmPlan
-from kgen.plan.epilogue import Argument, Step, members
+from kgen.plan.epilogue import WHOLE, Argument, Step, members
 
 WIDTH = 114  # of a line that will be indented a little
 
@@ -25,6 +25,12 @@ def vocabulary(plan: GemmPlan) -> dict:
         "finish_refusals": _refusals(plan),
         "finish_launch": _launch(plan),
         "finish_c_members": _c_members(plan),
+        "check_before": [line for step in f.before for line in _checked(step)],
+        "check_after": [line for step in f.steps[len(f.before) :] for line in _checked(step)],
+        "check_zeros": ", ".join("nullptr" if "*" in ctype else "0" for ctype, _ in members(f)),
+        "finish_ctypes": [f'("{name}", ctypes.{_ctypes(ctype)}),' for ctype, name in members(f)],
+        "finish_table": _table(plan),
+        "finish_numpy": [line for step in f.steps for line in _numpy(step)],
     }
 
 
@@ -35,6 +41,40 @@ def _assignment(step: Step) -> list[str]:
     if len(line + comment) <= WIDTH:
         return [line + comment]
     return [comment.strip(), *textwrap.wrap(line, WIDTH, subsequent_indent="    ", break_long_words=False)]
+
+
+def _checked(step: Step) -> list[str]:
+    """The step in the program's own check, for `Real` of either precision."""
+    names = {"x": "x", "y": "y"}
+    for name, a in step.names.items():
+        at = {"row": "[row]", "column": "[column]", "matrix": f"[row * g.{a.stride} + column]"}.get(a.broadcast)
+        element = f"static_cast<const {a.dtype.ctype} *>(g.{a.name}){at}" if at else f"g.{a.name}"
+        names[name] = f"Real(float({element}))"
+    line = f"x = {written(step.tree, names, GENERIC)};"
+    return textwrap.wrap(line, WIDTH, subsequent_indent="    ", break_long_words=False)
+
+
+def _numpy(step: Step) -> list[str]:
+    """The step in the project's test, which has the arguments by name in `e`."""
+    names = {"x": "x", "y": "y"} | {name: f'e["{a.name}"]' for name, a in step.names.items()}
+    lines = ["x, y = x[:, 0::2], x[:, 1::2]"] if step.pairs else []
+    code = f"x = {written(step.tree, names, NUMPY)}"
+    if len(code) > WIDTH - 10:
+        body = textwrap.wrap(code[4:], WIDTH - 14, break_long_words=False)
+        return [*lines, "x = (", *("    " + line for line in body), ")"]
+    return [*lines, code]
+
+
+def _ctypes(ctype: str) -> str:
+    return {"float ": "c_float", "int64_t ": "c_int64"}.get(ctype, "c_void_p")
+
+
+def _table(plan: GemmPlan) -> list[str]:
+    how = {r.op: r.how for r in plan.finish.reductions}
+    return [
+        f'("{a.name}", "{a.broadcast}", {a.columns != WHOLE}, {a.dtype.numpy}, "{a.stride}", "{how.get(a.name, "")}"),'
+        for a in plan.finish.arguments
+    ]
 
 
 def _refusals(plan: GemmPlan) -> list[str]:

@@ -43,6 +43,11 @@ class Argument:
         ]
 
     @property
+    def count(self) -> str:
+        """Its elements, where a matrix has no padding, out of m and n."""
+        return {"scalar": "1", "row": "m", "column": self.columns, "matrix": f"m * ({self.columns})"}[self.broadcast]
+
+    @property
     def ctype(self) -> str:
         """In the kernel, followed by the name."""
         if self.broadcast == "scalar":

@@ -31,7 +31,7 @@ static void hung(int) {
 }
 
 // About normal(0, 1): the sum of four hashed uniform numbers.
-__global__ void fill(Input *matrix, int64_t count, uint32_t seed) {
+${ "template <typename Element>\n" if plan.finish }__global__ void fill(${ "Element" if plan.finish else "Input" } *matrix, int64_t count, uint32_t seed) {
   for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
     uint32_t state = static_cast<uint32_t>(i) * 2654435761u ^ static_cast<uint32_t>(i >> 32) ^ seed;
     float sum = 0;
@@ -40,10 +40,13 @@ __global__ void fill(Input *matrix, int64_t count, uint32_t seed) {
       state = state * 1664525u + 1013904223u;
       sum += static_cast<float>(state >> 8) / (1 << 24) - 0.5f;
     }
-    matrix[i] = Input(sum * 1.7320508f);
+    matrix[i] = ${ "Element" if plan.finish else "Input" }(sum * 1.7320508f);
   }
 }
 
+/*% if plan.finish %*/
+${ part("project/compare_finished.cu") }
+/*% else %*/
 // errors[0] becomes the largest error of D, errors[1] that of the same arithmetic done plainly: products summed 16 at a
 // time into an fp32 accumulator that is truncated, as the tensor core does, then rounded to D's type. Bits of a
 // non-negative double order like an integer, and a NaN orders above every number.
@@ -68,6 +71,7 @@ __global__ void compare(${ plan.name }_args g, unsigned long long *errors) {
     atomicMax(&errors[1], static_cast<unsigned long long>(__double_as_longlong(rounded)));
   }
 }
+/*% endif %*/
 
 int main(int argc, char **argv) {
   if (argc != 1 && argc != 4) {
@@ -87,7 +91,7 @@ int main(int argc, char **argv) {
   Input *a, *b;
   Output *d;
   unsigned long long *errors;
-  const int64_t a_count = m * padded(k), b_count = n * padded(k), d_count = m * padded(n);
+  const int64_t a_count = m * padded(k), b_count = n * padded(k), d_count = m * padded(${ plan.d_columns });
   check(cudaMalloc(&a, a_count * sizeof(Input)), "allocating A");
   check(cudaMalloc(&b, b_count * sizeof(Input)), "allocating B");
   check(cudaMalloc(&d, d_count * sizeof(Output)), "allocating D");
@@ -97,7 +101,25 @@ int main(int argc, char **argv) {
   check(cudaMemset(d, 0xff, d_count * sizeof(Output)), "poisoning D");  // NaN wherever nothing is written
   check(cudaMemset(errors, 0, 2 * sizeof(*errors)), "clearing the result");
 
-  const ${ plan.name }_args args = {a, b, d, m, n, k, padded(k), padded(k), padded(n)};
+  ${ "const " if not plan.finish }${ plan.name }_args args = {a, b, d, m, n, k, padded(k), padded(k), padded(${ plan.d_columns })${ ", " ~ check_zeros if plan.finish }};
+/*% if plan.finish %*/
+/*% for a in plan.finish.scalars %*/
+  args.${ a.name } = 0.75f;
+/*% endfor %*/
+/*% for a in plan.finish.arrays %*/
+  ${ a.dtype.ctype } *e_${ a.name };
+  check(cudaMalloc(&e_${ a.name }, ${ a.count } * sizeof(*e_${ a.name })), "allocating ${ a.name }");
+/*% if a.written %*/
+  check(cudaMemset(e_${ a.name }, 0, ${ a.count } * sizeof(*e_${ a.name })), "clearing ${ a.name }");
+/*% else %*/
+  fill<<<1024, 256>>>(e_${ a.name }, ${ a.count }, ${ loop.index + 2 });
+/*% endif %*/
+  args.${ a.name } = e_${ a.name };
+/*% endfor %*/
+/*% for a in plan.finish.matrices %*/
+  args.${ a.stride } = ${ a.columns };
+/*% endfor %*/
+/*% endif %*/
   check(${ plan.name }_launch(&args, nullptr), "launching ${ plan.name }");
   check(cudaDeviceSynchronize(), "running ${ plan.name }");
   compare<<<2048, 256>>>(args, errors);

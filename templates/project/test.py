@@ -1,3 +1,4 @@
+/*% set d_width = "BLOCK_N // 2" if plan.pairs else "BLOCK_N" %*/
 """Checks ${ plan.name } on the card in this machine, over a matrix of shapes.
 
     pytest test_${ plan.name }.py           one test per case
@@ -9,6 +10,9 @@ run. Every byte of D and around it is poisoned before the launch, and so is what
 
 import ctypes
 import json
+/*% if plan.finish %*/
+import math
+/*% endif %*/
 import os
 import secrets
 import subprocess
@@ -38,10 +42,18 @@ class Args(ctypes.Structure):
     _fields_ = [
         *((pointer, ctypes.c_void_p) for pointer in "abd"),
         *((number, ctypes.c_int64) for number in ("m", "n", "k", "lda", "ldb", "ldd")),
+/*% if plan.finish %*/
+/*% for line in finish_ctypes %*/
+        ${ line }
+/*% endfor %*/
+/*% endif %*/
     ]
 
 
 ${ part(plan.parts.shapes) }
+/*% if plan.pairs %*/
+SHAPES = [(m, n + n % 2, k) for m, n, k in SHAPES]  # columns of the product in pairs
+/*% endif %*/
 
 
 def library():
@@ -103,6 +115,11 @@ class DeviceMatrix:
         call(cudart.cudaFree, self.pointer)
 
 
+/*% if plan.finish %*/
+${ part("project/epilogue.py") }
+
+
+/*% endif %*/
 def wait(case):
     """Waits for the card; a kernel that hangs ends the process, because nothing else can end the kernel."""
     deadline = time.monotonic() + WATCHDOG_SECONDS
@@ -115,7 +132,7 @@ def wait(case):
         raise RuntimeError(f"{NAME} failed on {case}: {status.name}")
 
 
-def launch(a, b, d, k):
+def launch(a, b, d, k${ ", extras" if plan.finish }):
     """D = A * B^T on the default stream; a stride that the TMA engine cannot take is named."""
     for name, matrix in (("a", a), ("b", b), ("d", d)):
         if name in TMA_OPERANDS and matrix.stride * matrix.dtype.itemsize % 16:
@@ -124,6 +141,10 @@ def launch(a, b, d, k):
                 f"needs a multiple of 16, so ld{name} must be a multiple of {16 // matrix.dtype.itemsize}"
             )
     args = Args(a.pointer, b.pointer, d.pointer, a.shape[0], b.shape[0], k, a.stride, b.stride, d.stride)
+/*% if plan.finish %*/
+    for name, value in extras.members.items():
+        setattr(args, name, value)
+/*% endif %*/
     if error := library()(ctypes.byref(args), None):
         raise RuntimeError(f"{NAME}_launch: {cudart.cudaError_t(error).name}")
 
@@ -135,8 +156,8 @@ def truncated(x):
     return np.where(np.abs(nearest) > np.abs(x), np.nextafter(nearest, np.float32(0)), nearest)
 
 
-def references(a, b):
-    """The product in float64, and in the kernel's own precision: 16 products at a time are added to an fp32
+def references(a, b${ ", extras" if plan.finish }):
+    """${ "D" if plan.finish else "The product" } in float64, and in the kernel's own precision: 16 products at a time are added to an fp32
     accumulator that is truncated, as the tensor core does, and the sum is rounded to D's type."""
     a, b = a.astype(np.float64), b.astype(np.float64)
     exact, plain = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)), np.float32)
@@ -144,12 +165,17 @@ def references(a, b):
         part = a[:, k : k + 16] @ b[:, k : k + 16].T
         exact += part
         plain = truncated(plain + part)
+/*% if plan.finish %*/
+    exact, plain = extras.finish(exact), extras.finish(plain)
+    return exact, plain.astype(OUTPUT).astype(np.float64), plain
+/*% else %*/
     return exact, plain.astype(OUTPUT).astype(np.float64)
+/*% endif %*/
 
 
 def strides(m, n, k, spread):
     """Row strides that the kernel takes: as short as may be, or longer."""
-    lengths = {"a": k, "b": k, "d": n}
+    lengths = {"a": k, "b": k, "d": ${ "n // 2" if plan.pairs else "n" }}
     steps = {o: 16 // (OUTPUT if o == "d" else INPUT).itemsize if o in TMA_OPERANDS else 1 for o in lengths}
     return {o: -(-lengths[o] // steps[o]) * steps[o] + spread * steps[o] for o in lengths}
 
@@ -162,18 +188,30 @@ def run_case(shape, numbers):
     draw = rng.standard_normal if numbers == "normal" else lambda size: rng.integers(-4, 5, size).astype(np.float64)
     host_a, host_b = draw((m, k)).astype(INPUT), draw((n, k)).astype(INPUT)
     ld = strides(m, n, k, spread=int(rng.integers(0, 3)))
+/*% if plan.finish %*/
+    width, extras = ${ "n // 2" if plan.pairs else "n" }, Extras(m, n, rng)
+    poison = np.frombuffer(b"\xff" * (m * width * OUTPUT.itemsize), OUTPUT).reshape(m, width)
+/*% else %*/
     poison = np.frombuffer(b"\xff" * (m * n * OUTPUT.itemsize), OUTPUT).reshape(m, n)
+/*% endif %*/
     a, b, d = DeviceMatrix(host_a, ld["a"]), DeviceMatrix(host_b, ld["b"]), DeviceMatrix(poison, ld["d"])
     try:
-        launch(a, b, d, k)
+        launch(a, b, d, k${ ", extras" if plan.finish })
         wait(f"{shape} {numbers}")
         got = d.read().astype(np.float64)
+/*% if plan.finish %*/
+        exact, plain, unrounded = references(host_a, host_b, extras)
+        error, limit = float(np.max(np.abs(got - exact))), 2 * float(np.max(np.abs(plain - exact)))
+        if wrong := extras.reductions_wrong(exact, unrounded):
+            return False, error, limit, "; ".join(wrong)
+/*% else %*/
         exact, plain = references(host_a, host_b)
         if numbers == "integers":
             expected = exact.astype(OUTPUT).astype(np.float64)
             error, limit = float(np.max(np.abs(got - expected))), 0.0
         else:
             error, limit = float(np.max(np.abs(got - exact))), 2 * float(np.max(np.abs(plain - exact)))
+/*% endif %*/
         if np.isnan(got).any():
             missing = int(np.isnan(got).sum())
             return False, float("nan"), limit, f"{missing} elements were not written, or read past an edge"
@@ -181,7 +219,7 @@ def run_case(shape, numbers):
             return False, error, limit, "wrote outside of D"
         return error <= limit, error, limit, ""
     finally:
-        for matrix in (a, b, d):
+        for matrix in (a, b, d${ ", extras" if plan.finish }):
             matrix.free()
 
 
@@ -191,13 +229,24 @@ def run_refusals():
     zeros = lambda rows, columns, dtype: np.zeros((rows, columns), dtype)  # noqa: E731
     a = DeviceMatrix(zeros(BLOCK_M, BLOCK_K, INPUT), BLOCK_K)
     b = DeviceMatrix(zeros(BLOCK_N, BLOCK_K, INPUT), BLOCK_K)
-    d = DeviceMatrix(zeros(BLOCK_M, BLOCK_N, OUTPUT), BLOCK_N)
+    d = DeviceMatrix(zeros(BLOCK_M, ${ d_width }, OUTPUT), ${ d_width })
     good = dict(a=a.pointer, b=b.pointer, d=d.pointer, m=BLOCK_M, n=BLOCK_N, k=BLOCK_K)
-    good |= dict(lda=BLOCK_K, ldb=BLOCK_K, ldd=BLOCK_N)
+    good |= dict(lda=BLOCK_K, ldb=BLOCK_K, ldd=${ d_width })
+/*% if plan.finish %*/
+    extras = Extras(BLOCK_M, BLOCK_N, np.random.default_rng(SEED))
+    good |= extras.members
+/*% endif %*/
     cases = [({o: None}, INVALID) for o in "abd"] + [({e: v}, INVALID) for e in "mnk" for v in (0, -1, 2**31)]
     cases += [({f"ld{o}": good[f"ld{o}"] - 8}, INVALID) for o in "abd"]
     cases += [({f"ld{o}": good[f"ld{o}"] + 1}, MISALIGNED) for o in TMA_OPERANDS]
     cases += [({o: good[o] + 8}, MISALIGNED) for o in TMA_OPERANDS]
+/*% if plan.finish %*/
+    cases += [({name: None}, INVALID) for name in extras.matrices]
+    cases += [({stride: good[stride] - 8}, INVALID) for _, _, _, _, stride, _ in Extras.ALL if stride]
+/*% endif %*/
+/*% if plan.pairs %*/
+    cases += [(dict(n=BLOCK_N - 1), INVALID)]
+/*% endif %*/
     big = dict(lda=2 * BLOCK_K, ldb=2 * BLOCK_K, ldd=2 * BLOCK_N)
     cases += [(dict(m=m, n=n, k=k, **big), INVALID) for m, n, k in TOO_LARGE]
     d.host[:] = np.frombuffer(b"\xff" * d.host.nbytes, OUTPUT).reshape(d.host.shape)
@@ -230,10 +279,17 @@ def captured_child():
     host_a, host_b = (rng.integers(-4, 5, s).astype(INPUT) for s in ((m, k), (n, k)))
     ld = strides(m, n, k, 0)
     a, b = DeviceMatrix(host_a, ld["a"]), DeviceMatrix(host_b, ld["b"])
-    d = DeviceMatrix(np.zeros((m, n), OUTPUT), ld["d"])
+    d = DeviceMatrix(np.zeros((m, ${ "n // 2" if plan.pairs else "n" }), OUTPUT), ld["d"])
+/*% if plan.finish %*/
+    extras = Extras(m, n, rng)
+/*% endif %*/
     stream = call(cudart.cudaStreamCreate)
     call(cudart.cudaStreamBeginCapture, stream, cudart.cudaStreamCaptureMode.cudaStreamCaptureModeGlobal)
     args = Args(a.pointer, b.pointer, d.pointer, m, n, k, a.stride, b.stride, d.stride)
+/*% if plan.finish %*/
+    for name, value in extras.members.items():
+        setattr(args, name, value)
+/*% endif %*/
     error = library()(ctypes.byref(args), int(stream))
     graph = call(cudart.cudaStreamEndCapture, stream)
     if error:
@@ -241,8 +297,14 @@ def captured_child():
     executable = call(cudart.cudaGraphInstantiate, graph, 0)
     call(cudart.cudaGraphLaunch, executable, stream)
     call(cudart.cudaStreamSynchronize, stream)
+/*% if plan.finish %*/
+    exact, plain, _ = references(host_a, host_b, extras)
+    right = np.max(np.abs(d.read().astype(np.float64) - exact)) <= 2 * np.max(np.abs(plain - exact))
+    sys.exit(None if right else "the graph computed a wrong result")
+/*% else %*/
     exact, _ = references(host_a, host_b)
     sys.exit(None if np.array_equal(d.read(), exact.astype(OUTPUT)) else "the graph computed a wrong result")
+/*% endif %*/
 
 
 CASES = {f"{m}x{n}x{k} {kind}": (run_case, (m, n, k), kind) for kind in ("normal", "integers") for m, n, k in SHAPES}

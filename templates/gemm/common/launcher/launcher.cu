@@ -30,7 +30,7 @@ static cudaError_t launch(const ${ plan.name }_args &args, cudaStream_t stream) 
   const int columns = ${ plan.d_columns };  // of D
 /*% endif %*/
 /*% if "stage" in plan.parts %*/
-  const int64_t whole = (${ width } < STORE_STEP ? 1 : ${ width } / STORE_STEP) * STORE_STEP;  // columns; store_tail writes the rest
+  const int64_t whole = (${ width } < STORE_STEP ? 1 : ${ width } / STORE_STEP) * STORE_STEP;${ "" if plan.pairs else "  // columns; store_tail writes the rest" }
 /*% endif %*/
 /*% for t in plan.tensor_maps %*/
 /*% set element = "Output" if t.operand == "d" else "Input" %*/
