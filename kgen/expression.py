@@ -137,7 +137,7 @@ class _Reader:
             return inner
         word = self.peek()
         if not re.match(r"[\w.]", word):
-            raise ExpressionError(f"lacks a number or a name " + (f"before {word!r}" if word else "at its end"))
+            raise ExpressionError("lacks a number or a name " + (f"before {word!r}" if word else "at its end"))
         self.at += 1
         if not (word[0].isalpha() or word[0] == "_"):
             return Node("number", word)
@@ -160,7 +160,7 @@ class Dialect:
     """How numbers, functions and the conditional are spelt."""
 
     number: Callable[[str], str]
-    function: int  # column of FUNCTIONS
+    function: int  # column of FUNCTIONS; one past the last: as it is
     conditional: str
     words: Mapping[str, str]
 
@@ -172,6 +172,7 @@ def _fraction(word: str) -> str:
 DEVICE = Dialect(lambda word: _fraction(word) + "f", 1, "{} ? {} : {}", {})
 # For either precision: `Real` is float or double.
 GENERIC = Dialect(lambda word: f"Real({_fraction(word)})", 2, "{} ? {} : {}", {})
+PLAIN = Dialect(str, 4, "{} ? {} : {}", {})  # as it was given
 NUMPY = Dialect(_fraction, 3, "np.where({}, {}, {})", {"&&": "&", "||": "|"})
 
 
@@ -187,7 +188,7 @@ def _written(node: Node, names: Mapping[str, str], dialect: Dialect, outer: int)
         return names[node.word]
     if node.kind == "call":
         inner = ", ".join(_written(n, names, dialect, 0) for n in node.inner)
-        return f"{FUNCTIONS[node.word][dialect.function]}({inner})"
+        return f"{(*FUNCTIONS[node.word], node.word)[dialect.function]}({inner})"
     binds = _BINDS[node.word]
     if node.word == "?":
         is_call = not dialect.conditional.startswith("{")

@@ -30,7 +30,14 @@ def spec_reference() -> str:
 def _rows(model: type[BaseModel], prefix: str = ""):
     for name, field in model.model_fields.items():
         nested = _nested(field)
-        if nested is not None:
+        if get_origin(field.annotation) is tuple:
+            item = next((a for a in get_args(field.annotation) if a is not Ellipsis), None)
+            if nested is None:
+                yield f"| `{prefix}{name}` | list of names | empty | {field.description or ''} |"
+            else:
+                yield f"| **`{prefix}{name}`** | list | empty | {field.description or ''}. {_sentence(item.__doc__)} |"
+                yield from _rows(item, f"{prefix}{name}[].")
+        elif nested is not None:
             yield f"| **`{prefix}{name}`** | mapping | {_default(field, nested)} | {_sentence(nested.__doc__)} |"
             yield from _rows(nested, f"{prefix}{name}.")
         else:

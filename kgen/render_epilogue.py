@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from kgen.expression import DEVICE, GENERIC, NUMPY, written
@@ -24,10 +25,10 @@ def vocabulary(plan: GemmPlan) -> dict:
         "finish_clamps_column": bool(f.broadcasts & {"column", "matrix"}),
         "finish_refusals": _refusals(plan),
         "finish_launch": _launch(plan),
+        "finish_words": [f"`{word}`" for word in f.words],
         "finish_c_members": _c_members(plan),
         "check_before": [line for step in f.before for line in _checked(step)],
         "check_after": [line for step in f.steps[len(f.before) :] for line in _checked(step)],
-        "check_zeros": ", ".join("nullptr" if "*" in ctype else "0" for ctype, _ in members(f)),
         "finish_ctypes": [f'("{name}", ctypes.{_ctypes(ctype)}),' for ctype, name in members(f)],
         "finish_table": _table(plan),
         "finish_numpy": [line for step in f.steps for line in _numpy(step)],
@@ -40,7 +41,7 @@ def _assignment(step: Step) -> list[str]:
     comment = f"  // {step.op}"
     if len(line + comment) <= WIDTH:
         return [line + comment]
-    return [comment.strip(), *textwrap.wrap(line, WIDTH, subsequent_indent="    ", break_long_words=False)]
+    return [comment.strip(), *_wrap(line, "    ")]
 
 
 def _checked(step: Step) -> list[str]:
@@ -51,7 +52,7 @@ def _checked(step: Step) -> list[str]:
         element = f"static_cast<const {a.dtype.ctype} *>(g.{a.name}){at}" if at else f"g.{a.name}"
         names[name] = f"Real(float({element}))"
     line = f"x = {written(step.tree, names, GENERIC)};"
-    return textwrap.wrap(line, WIDTH, subsequent_indent="    ", break_long_words=False)
+    return _wrap(line, "    ")
 
 
 def _numpy(step: Step) -> list[str]:
@@ -100,7 +101,7 @@ def _c_members(plan: GemmPlan) -> list[str]:
     lines = []
     for a in plan.finish.arguments:
         if a.broadcast == "scalar":
-            lines.append(f"float {a.name}; /* {a.op} */")
+            lines.append(f"float {a.name};")
         elif a.written:
             what = "sums are added to it" if a.op.endswith("sum") else "raised to the largest absolute value"
             lines.append(f"float *{a.name}; /* {a.extents} fp32, {what}; clear it before the call */")
@@ -112,4 +113,11 @@ def _c_members(plan: GemmPlan) -> list[str]:
 
 
 def _wrapped(line: str) -> str:
-    return "\n".join(textwrap.wrap(line, WIDTH, subsequent_indent="      ", break_long_words=False))
+    return "\n".join(_wrap(line, "      "))
+
+
+def _wrap(line: str, indent: str) -> list[str]:
+    """Lines broken at blanks, but not within a type."""
+    whole = re.sub(r"<[^<>]* \*>", lambda match: match.group().replace(" ", "\0"), line)
+    lines = textwrap.wrap(whole, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return [part.replace("\0", " ") for part in lines]

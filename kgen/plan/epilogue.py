@@ -99,6 +99,11 @@ class Finish:
         return (*self.before, *((self.pairing,) if self.pairing else ()), *self.after)
 
     @property
+    def words(self) -> list[str]:
+        """Steps and reductions in order, by the names that the spec gives them."""
+        return [s.op for s in self.steps] + [r.op for r in self.reductions]
+
+    @property
     def columns(self) -> str:
         """Of D."""
         return HALF if self.pairing else WHOLE

@@ -1,5 +1,5 @@
-// An element of the product: exactly, and by the same arithmetic done plainly: products summed 16 at a time into an fp32
-// accumulator that is truncated, as the tensor core does.
+// An element of the product: exactly, and by the same arithmetic done plainly, where products are summed 16 at a time
+// into an fp32 accumulator that is truncated, as the tensor core does.
 __device__ void product(const ${ plan.name }_args &g, int64_t row, int64_t column, double &exact, float &plain) {
   const Input *a = static_cast<const Input *>(g.a), *b = static_cast<const Input *>(g.b);
   exact = 0, plain = 0;

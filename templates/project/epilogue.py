@@ -2,11 +2,11 @@ class Extras:
     """The epilogue's arguments for one shape: random numbers on the card, and the same ones for `finish`."""
 
     # Name, how it is spread over D, whether over halved columns, element type, stride, what it is reduced by
-    ALL = [
+    ALL = (
 /*% for line in finish_table %*/
         ${ line }
 /*% endfor %*/
-    ]
+    )
 
     def __init__(self, m, n, rng):
         self.members, self.host, self.matrices = {}, {}, {}
@@ -24,7 +24,7 @@ class Extras:
 
     def finish(self, x):
         """What becomes of the product, in the precision of `x`."""
-        real, e = x.dtype, {name: values.astype(x.dtype) for name, values in self.host.items()}  # noqa: RUF059
+        real, e = x.dtype, {name: values.astype(x.dtype) for name, values in self.host.items()}
         with np.errstate(all="ignore"):
 /*% for line in finish_numpy %*/
             ${ line }

@@ -101,8 +101,10 @@ int main(int argc, char **argv) {
   check(cudaMemset(d, 0xff, d_count * sizeof(Output)), "poisoning D");  // NaN wherever nothing is written
   check(cudaMemset(errors, 0, 2 * sizeof(*errors)), "clearing the result");
 
-  ${ "const " if not plan.finish }${ plan.name }_args args = {a, b, d, m, n, k, padded(k), padded(k), padded(${ plan.d_columns })${ ", " ~ check_zeros if plan.finish }};
 /*% if plan.finish %*/
+  ${ plan.name }_args args = {};
+  args.a = a, args.b = b, args.d = d, args.m = m, args.n = n, args.k = k;
+  args.lda = args.ldb = padded(k), args.ldd = padded(${ plan.d_columns });
 /*% for a in plan.finish.scalars %*/
   args.${ a.name } = 0.75f;
 /*% endfor %*/
@@ -119,6 +121,8 @@ int main(int argc, char **argv) {
 /*% for a in plan.finish.matrices %*/
   args.${ a.stride } = ${ a.columns };
 /*% endfor %*/
+/*% else %*/
+  const ${ plan.name }_args args = {a, b, d, m, n, k, padded(k), padded(k), padded(n)};
 /*% endif %*/
   check(${ plan.name }_launch(&args, nullptr), "launching ${ plan.name }");
   check(cudaDeviceSynchronize(), "running ${ plan.name }");
