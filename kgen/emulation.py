@@ -171,13 +171,14 @@ def unrounded(problem: Problem, finish: Finish | None) -> tuple[np.ndarray, np.n
 
 
 def cases(
-    plan: GemmPlan, ptx: str, *, only: list[Shape] | None = None, seeds: int = 1, arithmetic: str = "fast", trace=None
+    plan: GemmPlan, ptx: str, *, only: list[Shape] | None = None, seeds: int = 1, arithmetic: str = "fast", trace=None,
+    kinds: tuple[str, ...] = ("normal", "integers"),
 ) -> Iterator[Case | str]:
     """Runs every shape with normal numbers and with integers, each with `seeds` timings; yields the name of a case as
     it begins, then its result. Right means: every element within twice the error of the same precision done plainly
     (integers: exact), nothing written around D, and no check of the emulator broken. `trace` records the first run."""
     for shape in only or shapes(plan):
-        for numbers in ("normal", "integers"):
+        for numbers in kinds:
             problem = make_problem(plan, shape, 0, numbers)
             for seed in range(seeds):
                 name = "x".join(map(str, shape)) + f" {numbers}" + (f" seed {seed}" if seeds > 1 else "")
@@ -217,7 +218,8 @@ def _case(name, plan, ptx, problem, numbers, seed, arithmetic, trace=None) -> Ca
         note = f"{int(np.isnan(got).sum())} elements were not written, or read past an edge"
     elif not intact:
         note = "wrote outside of D"
-    return Case(name, error <= limit and intact and not warnings and not wrong, error, limit, time.monotonic() - start, note)
+    ok = error <= limit and intact and not warnings and not wrong
+    return Case(name, ok, error, limit, time.monotonic() - start, note)
 
 
 def barrier_names(plan: GemmPlan) -> dict[int, str]:

@@ -81,7 +81,9 @@ def _table(plan: GemmPlan) -> list[str]:
 def _refusals(plan: GemmPlan) -> list[str]:
     arrays = [f"!args.{a.name}" for a in plan.finish.arrays]
     strides = [f"args.{a.stride} < args.{a.columns}" for a in plan.finish.matrices]
-    return [_wrapped(f"if ({' || '.join(tests)}) return cudaErrorInvalidValue;") for tests in (arrays, strides) if tests]
+    return [
+        _wrapped(f"if ({' || '.join(tests)}) return cudaErrorInvalidValue;") for tests in (arrays, strides) if tests
+    ]
 
 
 def _launch(plan: GemmPlan) -> list[str]:

@@ -26,8 +26,7 @@ class Op(Part):
     """One step of the epilogue. A step that needs only its name may be written as that word alone: `- relu`."""
 
     op: Literal[(*_WORDS, "expr")] = Field(
-        description="; ".join(f"{name}: {o.about}" for name, o in (OPERATIONS | REDUCTIONS).items())
-        + "; expr: the user's own `code`"
+        description="what it does, one of the steps listed under the spec reference's `epilogue.ops`; expr: `code`"
     )
     type: Literal["bf16", "fp16", "fp32"] = Field("fp32", description="element type of the arrays that it reads")
     name: Name | None = Field(None, description="expr: begins the names of its arguments")
@@ -48,11 +47,10 @@ class Op(Part):
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema, handler):
         schema = handler(core_schema)
-        alone = [w for w in _WORDS]
         target = handler.resolve_ref_schema(schema)
         inner = dict(target)
         target.clear()
-        target |= {"title": "Op", "anyOf": [{"enum": alone}, inner], "additionalProperties": False}
+        target |= {"title": "Op", "anyOf": [{"enum": list(_WORDS)}, inner], "additionalProperties": False}
         return schema
 
     @property
@@ -83,7 +81,7 @@ def add_rules(rules: RuleSet) -> None:
 
 
 def _ops_take(s):
-    """A step of `epilogue.ops` has `type` where it reads arrays, and `name`, `code` and arguments where it is `expr`."""
+    """A step of `epilogue.ops` has `type` where it reads arrays; `name`, `code` and arguments where it is `expr`."""
     for i, op in enumerate(s.epilogue.ops):
         at = f"epilogue.ops.{i}"
         if op.op == "expr":
@@ -116,9 +114,9 @@ def _ops_expression(s):
             continue
         elements = ("x", "y") if op.pairs else ("x",)
         for name in sorted(used.difference(known, elements)):
-            hint = "y is the other column of a pair: set pairs: true" if name == "y" else "declare it, as in scalars: [" + (
-                name + "]"
-            )
+            hint = f"declare it, as in scalars: [{name}]"
+            if name == "y":
+                hint = "y is the other column of a pair: set pairs: true"
             yield Refusal(f"{at}.code", f"{shown} uses {name}, which is no argument", hint)
         for name in [n for n in (*elements, *known) if n not in used]:
             yield Refusal(f"{at}.code", f"{shown} does not use {name}", "use it, or leave it out")
@@ -150,4 +148,6 @@ def _ops_order(s):
                 f"epilogue.ops.{i}", f"{op.op} reduces what is stored, and {later[0]} changes it after", "put it last"
             )
         elif op.op == "cast" and later:
-            yield Refusal(f"epilogue.ops.{i}", f"cast comes right before rounding, and {later[0]} after it", "put it last")
+            yield Refusal(
+                f"epilogue.ops.{i}", f"cast comes right before rounding, and {later[0]} after it", "put it last"
+            )
