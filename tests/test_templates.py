@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from variants import VARIANTS, preset_plans, variant_plan
+from variants import BLACKWELL, VARIANTS, blackwell_plan, preset_plans, variant_plan
 
 from kgen import render
 
@@ -24,7 +24,7 @@ def test_every_template_is_used(monkeypatch):
     )
     render.environment.cache_clear()
     try:
-        for plan in [*preset_plans(), *map(variant_plan, VARIANTS)]:
+        for plan in [*preset_plans(), *map(variant_plan, VARIANTS), *map(blackwell_plan, BLACKWELL)]:
             render.render_project(plan, "")
     finally:
         render.environment.cache_clear()

@@ -149,7 +149,7 @@ def finish(ops: tuple[Op, ...]) -> Finish | None:
         else:
             (before if pairing is not None and i < pairing else after).append(step)
     steps = (*before, *([pair] if pair else ()), *after)
-    arguments = [a for step in steps for a in step.names.values()] + [r.argument for r in reductions]
+    arguments = [a for s in steps for a in s.names.values()] + [r.argument for r in reductions]
     return Finish(tuple(before), pair, tuple(after), tuple(reductions), tuple(arguments))
 
 
