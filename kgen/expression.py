@@ -44,6 +44,10 @@ class Node:
     def is_condition(self) -> bool:
         return self.kind == "operator" and self.word in (*_COMPARISONS, "&&", "||")
 
+    def words(self) -> set[str]:
+        """Everything it is written with."""
+        return {self.word}.union(*(node.words() for node in self.inner))
+
     def names(self) -> Iterator[str]:
         """Every name it reads, as often as it does; functions are no names."""
         if self.kind == "name":

@@ -16,8 +16,9 @@ def vocabulary(plan: GemmPlan) -> dict:
     """What templates may use of it; nothing where the plan has no epilogue."""
     f = plan.finish
     if f is None:
-        return {"finish_refusals": [], "finish_launch": []}
+        return {"finish_words": [], "finish_refusals": [], "finish_launch": []}
     return {
+        "finish_words": textwrap.wrap(f"Before rounding: {', '.join(f.words)}.", WIDTH),
         "finish_members": [f"{ctype}{name};" for ctype, name in members(f)],
         "finish_before": [line for step in f.before for line in _assignment(step)],
         "finish_after": [line for step in f.steps[len(f.before) :] for line in _assignment(step)],
@@ -25,7 +26,7 @@ def vocabulary(plan: GemmPlan) -> dict:
         "finish_clamps_column": bool(f.broadcasts & {"column", "matrix"}),
         "finish_refusals": _refusals(plan),
         "finish_launch": _launch(plan),
-        "finish_words": [f"`{word}`" for word in f.words],
+        "finish_code_words": [f"`{word}`" for word in f.words],
         "finish_c_members": _c_members(plan),
         "check_before": [line for step in f.before for line in _checked(step)],
         "check_after": [line for step in f.steps[len(f.before) :] for line in _checked(step)],
@@ -36,9 +37,16 @@ def vocabulary(plan: GemmPlan) -> dict:
 
 
 def _assignment(step: Step) -> list[str]:
-    names = {"x": "x", "y": "y"} | {name: a.read for name, a in step.names.items()}
+    names, ahead = {"x": "x", "y": "y"}, []
+    for name, a in step.names.items():
+        names[name] = a.read
+        if step.reads_ahead and a.broadcast != "scalar":
+            ahead.append(f"const float {a.name} = {a.read};")
+            names[name] = a.name
     line = f"x = {written(step.tree, names, DEVICE)};"
     comment = f"  // {step.op}"
+    if ahead:
+        return [comment.strip(), *ahead, *_wrap(line, "    ")]
     if len(line + comment) <= WIDTH:
         return [line + comment]
     return [comment.strip(), *_wrap(line, "    ")]

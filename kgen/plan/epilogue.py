@@ -72,6 +72,12 @@ class Step:
     tree: Node
     names: dict[str, Argument]
     pairs: bool = False
+    sparing: bool = False  # reads an array only where the expression comes to it
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether arrays are read before the expression: a read inside a conditional would become a branch."""
+        return not self.sparing and "?" in self.tree.words()
 
 
 @dataclass(frozen=True)
@@ -159,7 +165,7 @@ def _step(op: Op, columns: str) -> Step:
         name: Argument(full, broadcast, DTYPES["fp32" if broadcast == "scalar" else op.type], columns, label)
         for (name, broadcast), full in zip(operation.arguments, op.argument_names, strict=True)
     }
-    return Step(label, parse(operation.code), names, operation.pairs)
+    return Step(label, parse(operation.code), names, operation.pairs, operation.sparing)
 
 
 def members(f: Finish) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from kgen.toolchain import find_toolchain
 MORE = "tile.n=128"
 
 
-# Its branches on top of all else take more registers than a thread has, which a build refuses.
+# All of it together takes more registers than a thread has, which a build refuses.
 BUILDABLE = LONG.replace(f"{OWN}, ", "")
 
 

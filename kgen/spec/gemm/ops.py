@@ -15,12 +15,14 @@ Broadcast = Literal["scalar", "row", "column", "matrix"]
 @dataclass(frozen=True)
 class Operation:
     """`arguments` are (name, broadcast): a scalar is one number for all, `row` one for each row of D, `column` one for
-    each column, `matrix` one for each element. `pairs` make one column of two neighbours, `x` and `y`."""
+    each column, `matrix` one for each element. `pairs` make one column of two neighbours, `x` and `y`. A `sparing` one
+    reads an array only where its expression comes to it."""
 
     about: str
     code: str
     arguments: tuple[tuple[str, Broadcast], ...] = ()
     pairs: bool = False
+    sparing: bool = False
 
     @property
     def typed(self) -> bool:
@@ -43,6 +45,7 @@ OPERATIONS = {
         "plus beta * C; C is not read where beta is 0",
         "x + (beta == 0 ? 0 : beta * c)",
         (("beta", "scalar"), ("c", "matrix")),
+        sparing=True,
     ),
     "bias": Operation("plus a number per column", "x + bias", (("bias", "column"),)),
     "row_scale": Operation("times a number per row", "x * row_scale", (("row_scale", "row"),)),
