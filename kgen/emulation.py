@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kgen import emulation_epilogue as epilogue
 from kgen.emulator.launch import Device
 from kgen.emulator.swizzle import Swizzle
 from kgen.emulator.tensormap import DataType, encode_tiled
@@ -20,16 +21,20 @@ from kgen.operands import NUMPY, Operand, make_operand
 from kgen.plan.common import GemmPlan
 from kgen.plan.resources import TensorMap
 from kgen.proving import Case, Proof
+from kgen.surrounded import surrounded
 
 Shape = tuple[int, int, int]
 CLC_MODES = ("random", "success", "failure")  # what launch control answers while tiles are left, by seed
 SM_COUNT = 4  # few SMs make persistent CTAs take several tiles of a small problem
 
-FACTOR = 0.375  # of D, where a kernel takes one
 
 
 def shapes(plan: GemmPlan) -> list[Shape]:
     """(m, n, k): one tile, below a tile, tails, a ring that wraps, an odd grid with more tiles than CTAs."""
+    return [(m, n + n % 2 if plan.pairs else n, k) for m, n, k in _shapes(plan)]  # pairs need an even n
+
+
+def _shapes(plan: GemmPlan) -> list[Shape]:
     (block_m, block_n, block_k), (tile_m, tile_n), stages = plan.cta_tile, plan.cluster_tile, plan.stages
     if plan.one_tile:
         depths = (block_k, 1, block_k - 7) if plan.k_tiles else (block_k, 1, 3 * block_k + 1)
@@ -53,9 +58,7 @@ class Problem:
     b: Operand
     shape: Shape
     strides: dict[str, int]  # from row to row, in elements of the stored arrays
-
-
-GUARD_ROWS = 2
+    extras: dict[str, np.ndarray]  # what the epilogue reads
 
 
 def make_problem(plan: GemmPlan, shape: Shape, seed: int, numbers: str) -> Problem:
@@ -67,33 +70,27 @@ def make_problem(plan: GemmPlan, shape: Shape, seed: int, numbers: str) -> Probl
     a, b = make_operand(plan, "a", draw((m, k)), exact), make_operand(plan, "b", draw((n, k)), exact)
     by_tma = {t.operand for t in plan.tensor_maps}
     strides = {}
-    for operand, length in (("a", a.stored.shape[1]), ("b", b.stored.shape[1]), ("d", n)):
+    width = {"n": n, "n / 2": n // 2}[plan.d_columns]
+    for operand, length in (("a", a.stored.shape[1]), ("b", b.stored.shape[1]), ("d", width)):
         step = 16 // (plan.output if operand == "d" else plan.input).bytes if operand in by_tma else 1
         strides[operand] = -(-length // step) * step + int(rng.integers(0, 3)) * step
-    return Problem(a, b, shape, strides)
-
-
-def surrounded(values: np.ndarray, stride: int) -> np.ndarray:
-    """`values` in the corner of a larger array with rows of `stride` elements and guard rows below. Its other bytes
-    are 0xff: NaN to whoever reads them (e2m1 has none, and reads -6)."""
-    shape = (values.shape[0] + GUARD_ROWS, stride)
-    raw = b"\xff" * (shape[0] * shape[1] * values.dtype.itemsize)
-    poisoned = np.frombuffer(raw, values.dtype).reshape(shape).copy()
-    poisoned[: values.shape[0], : values.shape[1]] = values
-    return poisoned
+    return Problem(a, b, shape, strides, epilogue.draw(plan.finish, m, n, rng))
 
 
 def run(
     plan: GemmPlan, ptx: str, problem: Problem, *, seed: int = 0, arithmetic: str = "fast", warn=(), trace=None,
-    clc: str = "success",
+    clc: str = "success", reduced: dict[str, np.ndarray] | None = None,
 ) -> tuple[np.ndarray, bool, list[str]]:
-    """Launches the kernel once: D [m, n], whether the bytes around it are untouched, and what checks warned of.
+    """Launches the kernel once: D, whether the bytes around it are untouched, and what checks warned of; `reduced` is
+    given what the epilogue's reductions came to.
 
     Raises EmulatorError for whatever the kernel does wrong.
     """
     m, n, k = problem.shape
+    sizes = {"m": m, "n": n, "k": k // plan.input.packed, "n / 2": n // 2}
+    width = sizes[plan.d_columns]
     device = Device(ptx)
-    nothing = np.frombuffer(b"\xff" * (m * n * plan.output.bytes), NUMPY[plan.output.name]).reshape(m, n)
+    nothing = np.frombuffer(b"\xff" * (m * width * plan.output.bytes), NUMPY[plan.output.name]).reshape(m, width)
     host = {
         o: surrounded(values, problem.strides[o])
         for o, values in (("a", problem.a.stored), ("b", problem.b.stored), ("d", nothing))
@@ -101,8 +98,7 @@ def run(
     if plan.scales:
         host |= {"sfa": problem.a.scales, "sfb": problem.b.scales}
     addresses = {o: device.buffer(array, o) for o, array in host.items()}
-    sizes = {"m": m, "n": n, "k": k // plan.input.packed}
-    arguments = {name: np.int32(value) for name, value in sizes.items()} | {"scale": np.float32(FACTOR)}
+    arguments = {name: np.int32(sizes[name]) for name in "mnk"}
     counters = None
     if plan.split_k > 1:  # zero before the first launch, as the header asks; the sums may hold anything
         first, size = plan.workspace_bytes(m, n)
@@ -111,6 +107,9 @@ def run(
         arguments |= {"counters": start, "partials": start + first}
         counters = counters[:first]
     arguments |= addresses | {f"ld{o}": np.int64(stride) for o, stride in problem.strides.items()}
+    extras = epilogue.on_device(plan.finish, problem.extras, device, m, n) if plan.finish else None
+    if plan.finish:
+        arguments["e"] = epilogue.struct(plan.finish, extras, m, width)
     for t in plan.tensor_maps:
         arguments[t.name] = _tensor_map(plan, t, addresses[t.operand], host[t.operand], problem.strides, sizes)
     result = device.launch(
@@ -126,12 +125,14 @@ def run(
         trace=trace,
         clc=clc,
     )
+    if plan.finish and reduced is not None:
+        reduced |= extras.reductions(plan.finish)
     after = host["d"]
     raw = after.view(np.uint8).reshape(len(after), -1)
-    intact = (raw[m:] == 0xFF).all() and (raw[:, n * plan.output.bytes :] == 0xFF).all()
+    intact = (raw[m:] == 0xFF).all() and (raw[:, width * plan.output.bytes :] == 0xFF).all()
     if counters is not None:  # and zero again after it, for the next one
         intact = intact and not counters.any()
-    return after[:m, :n], bool(intact), result.warnings
+    return after[:m, :width], bool(intact), result.warnings
 
 
 def _tensor_map(plan: GemmPlan, t: TensorMap, address: int, array: np.ndarray, strides: dict, sizes: dict) -> bytes:
@@ -178,33 +179,37 @@ def _truncated(x: np.ndarray) -> np.ndarray:
 
 
 def references(plan: GemmPlan, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """The product in float64, and in the kernel's precision: the products of one MMA at a time into a truncated fp32
-    accumulator, rounded to D's type at the end."""
+    """D in float64, and in the kernel's precision: the products of one MMA at a time into a truncated fp32 accumulator,
+    rounded to D's type at the end."""
+    exact, plain = unrounded(plan, problem)
+    return exact, plain.astype(NUMPY[plan.output.name]).astype(np.float64)
+
+
+def unrounded(plan: GemmPlan, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """The same before the rounding to D's type."""
     a, b, depth = problem.a.values, problem.b.values, plan.mma_shape[2]
     exact, plain = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)), np.float32)
     for k in range(0, a.shape[1], depth):
         part = a[:, k : k + depth] @ b[:, k : k + depth].T
         exact += part
         plain = _truncated(plain + part)
-    if plan.factor:
-        exact, plain = exact * FACTOR, plain * np.float32(FACTOR)
-    return exact, plain.astype(NUMPY[plan.output.name]).astype(np.float64)
+    return tuple(epilogue.apply(plan.finish, x, problem.extras) for x in (exact, plain))
 
 
 def cases(
-    plan: GemmPlan, ptx: str, *, only: list[Shape] | None = None, seeds: int = 1, arithmetic: str = "fast", trace=None
+    plan: GemmPlan, ptx: str, *, only: list[Shape] | None = None, seeds: int = 1, arithmetic: str = "fast", trace=None,
+    kinds: tuple[str, ...] = ("normal", "integers"),
 ) -> Iterator[Case | str]:
     """Runs every shape with normal numbers and with integers, each with `seeds` timings; yields the name of a case as
     it begins, then its result. Right means: every element within twice the error of the same precision done plainly
     (integers: exact), nothing written around D, and no check of the emulator broken. `trace` records the first run."""
     for shape in only or shapes(plan):
-        for numbers in ("normal", "integers"):
+        for numbers in kinds:
             problem = make_problem(plan, shape, 0, numbers)
-            exact, plain = references(plan, problem)
             for seed in range(seeds):
                 name = "x".join(map(str, shape)) + f" {numbers}" + (f" seed {seed}" if seeds > 1 else "")
                 yield name
-                yield _case(name, plan, ptx, problem, exact, plain, numbers, seed, arithmetic, trace)
+                yield _case(name, plan, ptx, problem, numbers, seed, arithmetic, trace)
                 trace = None
 
 
@@ -219,25 +224,31 @@ def prove(plan: GemmPlan, ptx: str, tell: Callable[[str], None] = lambda text: N
     return proof
 
 
-def _case(name, plan, ptx, problem, exact, plain, numbers, seed, arithmetic, trace=None) -> Case:
-    start = time.monotonic()
+def _case(name, plan, ptx, problem, numbers, seed, arithmetic, trace=None) -> Case:
+    exact, before = unrounded(plan, problem)
+    plain = before.astype(NUMPY[plan.output.name]).astype(np.float64)
+    start, reduced = time.monotonic(), {}
     try:
         clc = CLC_MODES[seed % len(CLC_MODES)]
-        d, intact, warnings = run(plan, ptx, problem, seed=seed, arithmetic=arithmetic, trace=trace, clc=clc)
+        d, intact, warnings = run(
+            plan, ptx, problem, seed=seed, arithmetic=arithmetic, trace=trace, clc=clc, reduced=reduced
+        )
     except EmulatorError as e:
         return Case(name, False, float("nan"), 0.0, time.monotonic() - start, str(e))
     got = d.astype(np.float64)
-    if numbers == "integers":
+    if numbers == "integers" and plan.finish is None:  # an epilogue's own arguments are no integers
         wanted = exact.astype(NUMPY[plan.output.name]).astype(np.float64)
         error, limit = float(np.max(np.abs(got - wanted))), 0.0
     else:
         error, limit = float(np.max(np.abs(got - exact))), 2 * float(np.max(np.abs(plain - exact)))
-    note = "; ".join(warnings)
+    wrong = epilogue.errors(plan.finish, reduced, exact, before)
+    note = "; ".join([*warnings, *wrong])
     if np.isnan(got).any():
         note = f"{int(np.isnan(got).sum())} elements were not written, or read past an edge"
     elif not intact:
         note = "wrote outside of D"
-    return Case(name, error <= limit and intact and not warnings, error, limit, time.monotonic() - start, note)
+    ok = error <= limit and intact and not warnings and not wrong
+    return Case(name, ok, error, limit, time.monotonic() - start, note)
 
 
 def barrier_names(plan: GemmPlan) -> dict[int, str]:

@@ -6,10 +6,13 @@ Pure: plan -> Explanation. Sizes in bytes, rates in FLOP/s and byte/s.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from kgen.explain_sm100a import Pair, Tmem, pair, tmem
+from kgen.expression import PLAIN, written
 from kgen.plan.common import GemmPlan
+from kgen.plan.epilogue import Argument
 from kgen.plan.resources import Arriver, Barrier
 
 
@@ -135,6 +138,15 @@ class Roofline:
 
 
 @dataclass(frozen=True)
+class EpilogueLine:
+    """One step between accumulator and D: what it does to an element and what it reads or writes, and where from."""
+
+    name: str
+    does: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Explanation:
     """All sections of `kgen explain`."""
 
@@ -152,6 +164,7 @@ class Explanation:
     launch: LaunchLine
     waves: Waves
     roofline: Roofline
+    epilogue: tuple[EpilogueLine, ...] = ()
 
     def to_json(self) -> dict:
         """Plain data, field for field."""
@@ -185,7 +198,31 @@ def explain(plan: GemmPlan) -> Explanation:
         launch=_launch(plan, waves),
         waves=waves,
         roofline=_roofline(plan, waves),
+        epilogue=tuple(_epilogue(plan)),
     )
+
+
+def _epilogue(plan: GemmPlan) -> Iterator[EpilogueLine]:
+    if plan.finish is None:
+        return
+    for s in plan.finish.steps:
+        written_as = written(s.tree, {n: n for n in s.tree.names()}, PLAIN)
+        yield EpilogueLine(s.op, f"x = {written_as}", tuple(map(_argument, s.names.values())))
+    for r in plan.finish.reductions:
+        how = {"sum": "sum", "max_abs": "largest absolute value"}[r.how]
+        order = "; the order of additions is left to chance" if r.how == "sum" else ""
+        yield EpilogueLine(r.op, f"{how} of each {r.along} of D before rounding{order}", (_argument(r.argument),))
+
+
+def _elements(a: Argument, m: int, n: int) -> int:
+    columns = n if a.columns == "n" else n // 2
+    return {"scalar": 0, "row": m, "column": columns, "matrix": m * columns}[a.broadcast]
+
+
+def _argument(a: Argument) -> str:
+    if a.broadcast == "scalar":
+        return f"{a.name}: scalar"
+    return f"{a.name}{a.extents} {a.dtype.name}: per " + ("element" if a.broadcast == "matrix" else a.broadcast)
 
 
 def _smem(plan: GemmPlan) -> Smem:
@@ -272,7 +309,9 @@ def _launch(plan: GemmPlan, waves: Waves) -> LaunchLine:
 def _roofline(plan: GemmPlan, waves: Waves) -> Roofline:
     (m, n, k), arch = plan.problem, plan.arch
     flops = 2.0 * m * n * k
-    moved = (m * k + n * k) * plan.input.bytes + m * n * plan.output.bytes
+    moved = (m * k + n * k) * plan.input.bytes + m * (n // 2 if plan.pairs else n) * plan.output.bytes
+    if plan.finish:
+        moved += sum(_elements(a, m, n) * a.dtype.bytes for a in plan.finish.arguments)
     intensity, ridge = flops / moved, arch.peak_flops_16bit / arch.memory_bandwidth
     ceiling = min(arch.peak_flops_16bit, intensity * arch.memory_bandwidth)
     # What does not fill the card, or lies outside of D, takes part of the compute peak; memory does not mind.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import jinja2
 
+from kgen import render_epilogue
 from kgen.flags import nvcc_flags
 from kgen.plan.common import GemmPlan
 from kgen.plan.resources import Barrier, Constant, SmemRegion
@@ -90,6 +91,7 @@ class _Renderer:
             "storage_lines": _commented([(_member(r), r.why) for r in self.plan.smem.regions]),
             "parameter_lines": self.parameter_lines(),
             "launcher_locals": LAUNCHER_LOCALS,
+            **render_epilogue.vocabulary(self.plan),
         }
 
     def parameter_lines(self) -> list[str]:
@@ -126,7 +128,7 @@ class _Renderer:
 
 
 PTX_FAMILIES = ("ptx/warp.cu", "ptx/memory.cu", "ptx/cluster.cu", "ptx/mbarrier.cu", "ptx/tma.cu", "ptx/wgmma.cu",
-                "ptx/tcgen05.cu", "ptx/clc.cu")  # fmt: skip
+                "ptx/tcgen05.cu", "ptx/clc.cu", "gemm/common/epilogue/functions.cu")  # fmt: skip
 
 # Files of a project whose names do not depend on the kernel.
 SHARED_FILES = ("main.cu", "Makefile", "CMakeLists.txt", "gate.sh", "README.md")
@@ -147,7 +149,7 @@ PARAMETER_TYPES = {
     "ldd": "int64_t ",
     "counters": "uint32_t *__restrict__ ",
     "partials": "float *",
-    "scale": "float ",
+    "e": "const __grid_constant__ Epilogue ",
     "m": "int ",
     "n": "int ",
     "k": "int ",
@@ -163,7 +165,6 @@ LAUNCHER_LOCALS = {
     "counters": "uint32_t *counters = static_cast<uint32_t *>(args.workspace);",
     "partials": "float *partials = reinterpret_cast<float *>("
     "static_cast<char *>(args.workspace) + counter_bytes(m, n));",
-    "scale": "float scale = args.scale;",
 }
 
 

@@ -4,6 +4,9 @@
 /*% for line in about_lines %*/
 // ${ line }
 /*% endfor %*/
+/*% for line in finish_words %*/
+// ${ line }
+/*% endfor %*/
 //
 // Shared memory, ${ "{:,}".format(plan.smem.bytes) } bytes per CTA:
 /*% for r in plan.smem.regions %*/

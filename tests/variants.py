@@ -10,6 +10,12 @@ from kgen.render import render_project
 from kgen.spec.base import parse_spec
 from kgen.spec.edit import set_values
 
+# Steps of an epilogue that take more than a word, without blanks.
+BIAS = '{"op":"bias","type":"bf16"}'
+C = '{"op":"beta_c","type":"bf16"}'
+LEAKY = '{"op":"expr","name":"leaky","scalars":["slope"],"code":"x>0?x:slope*x"}'
+SUMS = "row_sum,column_sum,row_max_abs,column_max_abs"
+
 # name: (preset step, assignments as `kgen new --set` takes them)
 HOPPER = {
     "fp16": (9, "dtype.input=fp16 dtype.output=fp16"),
@@ -33,6 +39,13 @@ HOPPER = {
     "odd_width": (7, "tile.n=40 epilogue.store=direct"),
     "shallow": (9, "pipeline.stages=2"),
     "persistent_threads": (3, "schedule.kind=persistent schedule.ctas_per_sm=2"),
+    "finished": (7, f"tile.n=64 epilogue.ops=[alpha,{C},{BIAS},row_scale,column_scale,gelu_tanh,{LEAKY},cast,{SUMS}]"),
+    "finished_fp32": (8, f"tile.n=64 dtype.output=fp32 epilogue.ops=[{BIAS},gelu_erf,residual,silu,relu]"),
+    "finished_pairs": (9, f"tile.n=128 epilogue.ops=[{BIAS},swiglu,column_scale,row_max_abs]"),
+    "finished_pairs_fp32": (5, "tile.n=64 dtype.output=fp32 epilogue.ops=[swiglu,row_scale]"),
+    "finished_direct": (3, "tile.n=40 epilogue.ops=[alpha,bias,relu,row_sum]"),
+    "finished_direct_pairs": (3, "tile.n=40 epilogue.ops=[swiglu,column_max_abs]"),
+    "finished_full_size": (9, f"epilogue.ops=[alpha,{BIAS},gelu_tanh]"),
 }
 _SPLIT = "warps.registers.control=64 warps.registers.epilogue=216"
 BLACKWELL = {
@@ -59,6 +72,8 @@ BLACKWELL = {
     "b_fixed_ctas": (9, "schedule.ctas=6 schedule.group_m=3"),
     "b_two_ctas_per_sm": (7, "tile.n=128 pipeline.stages=2 epilogue.staging=1 schedule.ctas_per_sm=2"),
     "b_persistent_threads": (3, "schedule.kind=persistent"),
+    "b_finished": (5, f"tile.n=64 epilogue.ops=[{BIAS},gelu_tanh,{SUMS}]"),
+    "b_finished_pairs": (9, "tile.n=128 epilogue.ops=[swiglu]"),
 }
 VARIANTS = HOPPER | BLACKWELL
 

@@ -12,7 +12,7 @@ from kgen.explain import Explanation
 def print_explanation(e: Explanation, console: Console) -> None:
     """Every section, each number with where it comes from."""
     console.print(f"[bold]{e.name}[/bold]: {e.kernel} for {e.product} ({e.arch})\n")
-    for section in (_smem, _tmem, _pair, _barriers, _roles, _maps, _launch, _waves, _roofline):
+    for section in (_smem, _tmem, _pair, _barriers, _roles, _maps, _epilogue, _launch, _waves, _roofline):
         section(e, console)
 
 
@@ -102,6 +102,16 @@ def _roles(e: Explanation, console: Console) -> None:
     times = f", x {r.ctas_per_sm} CTAs per SM = {r.used:,}" if r.ctas_per_sm > 1 else ""
     console.print(f"registers: {r.arithmetic} = {r.per_cta:,}{times} of {r.limit:,}")
     console.print(f"accumulators lie in {r.accumulators_in}\n")
+
+
+def _epilogue(e: Explanation, console: Console) -> None:
+    if not e.epilogue:
+        return
+    table = _table("epilogue, in order", "step", "does", "arguments")
+    for line in e.epilogue:
+        table.add_row(line.name, escape(line.does), escape("\n".join(line.arguments)))
+    console.print(table)
+    console.print()
 
 
 def _maps(e: Explanation, console: Console) -> None:

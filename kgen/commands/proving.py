@@ -183,6 +183,11 @@ def bench(
     dtypes = {(p.plan.input.name, p.plan.output.name) for p in found}
     if len(dtypes) > 1:
         raise UsageError("projects of different element types cannot be compared; bench them one by one")
+    if other := next((p.plan for p in found if p.plan.finish), None):
+        raise UsageError(
+            f"{other.name} has epilogue.ops ({', '.join(other.finish.words)}), and what it would be measured against "
+            "computes the product alone; its own program times it (make run)"
+        )
     sizes = [parse_shape(s) for s in shapes or []] or list(dict.fromkeys(p.plan.problem for p in found))
     arch = found[0].plan.arch
     have, why_not = cards()

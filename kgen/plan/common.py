@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kgen.arch import Arch
+from kgen.plan.epilogue import Finish
 from kgen.plan.resources import (
     Barrier,
     Constant,
@@ -57,14 +58,29 @@ class GemmPlan:
     other: Dtype | None = None  # B's element type where it is not A's
     layout: tuple[str, str] = ("k", "k")  # the contiguous index of A and of B
     scales: Scales | None = None
-    factor: bool = False  # whether D is multiplied by one number
-
     split_k: int = 1  # parts of K that are summed through a workspace
+
+    finish: Finish | None = None  # what becomes of each element before it is rounded; None: nothing
 
     @property
     def pair(self) -> bool:
         """Whether two CTAs multiply as one."""
         return self.cta_group == 2
+
+    @property
+    def d_columns(self) -> str:
+        """D's width, out of that of the product."""
+        return self.finish.columns if self.finish else "n"
+
+    @property
+    def pairs(self) -> bool:
+        """Whether two neighbouring columns of the product make one of D."""
+        return self.finish is not None and self.finish.pairing is not None
+
+    @property
+    def out_n(self) -> str:
+        """The constant that gives D's columns per CTA."""
+        return "OUT_N" if self.pairs else "BLOCK_N"
 
     @property
     def barriers(self) -> tuple[Barrier, ...]:

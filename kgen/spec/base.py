@@ -126,7 +126,7 @@ def _is_meant(path: Path, mistakes: Iterable[Path], model: type[BaseModel]) -> b
 
 
 def _locate(r: Refusal, doc: Document) -> Problem:
-    at = doc.at(tuple(r.field.split(".")))
+    at = doc.at(tuple(int(part) if part.isdigit() else part for part in r.field.split(".")))
     return Problem(doc.file, at.line, at.col, r.field, r.what, r.hint)
 
 
@@ -134,11 +134,11 @@ def _field_path(loc: tuple, data: object) -> Path:
     """Pydantic's location without the union branches it appends (they are no keys of the file)."""
     path: list = []
     for part in loc:
-        is_last_known = isinstance(data, dict) and part in data
-        if not is_last_known and path and not isinstance(data, dict):
+        is_item = isinstance(data, list) and isinstance(part, int) and part < len(data)
+        if path and not is_item and not isinstance(data, dict):
             break
         path.append(part)
-        data = data.get(part) if isinstance(data, dict) else None
+        data = data[part] if is_item else data.get(part) if isinstance(data, dict) else None
     return tuple(path)
 
 
@@ -147,6 +147,8 @@ def _repaired(data: dict, wrong: Iterable[Path], example: dict) -> dict:
     run."""
     fixed = copy.deepcopy(data)
     for path in wrong:
+        # A list with a wrong item is left out whole: the places of its other items must not move.
+        path = path[: next((i for i, part in enumerate(path) if isinstance(part, int)), len(path))]
         parent = fixed
         for part in path[:-1]:
             parent = parent.get(part) if isinstance(parent, dict) else None

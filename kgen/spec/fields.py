@@ -39,9 +39,14 @@ def field_paths(model: type[BaseModel]) -> list[str]:
 
 def model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:
     """The model of the mapping at `path`; None where there is none."""
+    items = None  # of the list that the path has come to
     for part in path:
-        info = model.model_fields.get(part)
-        model = _model_in(info.annotation) if info else None
+        if isinstance(part, int):
+            model = items
+        else:
+            info = model.model_fields.get(part)
+            items = _items_of(info.annotation) if info else None
+            model = items or (_model_in(info.annotation) if info else None)
         if model is None:
             return None
     return model
@@ -76,6 +81,11 @@ def _members(annotation) -> tuple:
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         return typing.get_args(annotation)
     return (annotation,)
+
+
+def _items_of(annotation) -> type[BaseModel] | None:
+    """The model of a list's items."""
+    return _model_in(typing.get_args(annotation)[0]) if typing.get_origin(annotation) is tuple else None
 
 
 def _model_in(annotation) -> type[BaseModel] | None:

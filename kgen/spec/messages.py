@@ -18,6 +18,7 @@ _KINDS = {
     "float_type": "a number",
     "string_type": "text",
     "bool_type": "true or false",
+    "tuple_type": "a list",
 }
 
 

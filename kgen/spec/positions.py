@@ -42,6 +42,8 @@ class Document:
             path = path[:-1]
             if path in self.keys:
                 return self.keys[path]
+            if path and isinstance(path[-1], int) and path in self.values:  # an item of a list has no key
+                return self.values[path]
         return Position(1, 1)
 
 

@@ -23,8 +23,11 @@ struct ${ plan.name }_args {
 /*% if plan.scales %*/
   const void *sfa, *sfb; /* ${ plan.scales.name } scales of A and B, one per ${ plan.scales.block } elements along K, in atoms: see below */
 /*% endif %*/
-/*% if plan.factor %*/
-  float scale;   /* of D */
+/*% if plan.finish %*/
+  /* the epilogue's */
+/*% for line in finish_c_members %*/
+  ${ line }
+/*% endfor %*/
 /*% endif %*/
 };
 /*% if plan.scales %*/

@@ -32,6 +32,9 @@ static void hung(int) {
 
 ${ part(plan.parts.operands_cu) }
 
+/*% if plan.finish %*/
+${ part("project/compare_finished.cu") }
+/*% else %*/
 // errors[0] becomes the largest error of D, errors[1] that of the same arithmetic done plainly: products summed as an
 // MMA does into an fp32 accumulator that is truncated, as the tensor core does, then rounded to D's type. Bits of a
 // non-negative double order like an integer, and a NaN orders above every number.
@@ -49,15 +52,13 @@ __global__ void compare(${ plan.name }_args g, unsigned long long *errors) {
       exact += sum;
       plain = __double2float_rz(plain + sum);
     }
-/*% if plan.factor %*/
-    exact *= g.scale, plain *= g.scale;
-/*% endif %*/
     const double got = fabs(double(float(d[row * g.ldd + column])) - exact);
     const double rounded = fabs(double(float(Output(plain))) - exact);
     atomicMax(&errors[0], static_cast<unsigned long long>(__double_as_longlong(got)));
     atomicMax(&errors[1], static_cast<unsigned long long>(__double_as_longlong(rounded)));
   }
 }
+/*% endif %*/
 
 int main(int argc, char **argv) {
   if (argc != 1 && argc != 4) {
@@ -77,7 +78,7 @@ int main(int argc, char **argv) {
   void *a, *b;
   Output *d;
   unsigned long long *errors;
-  const int64_t a_count = ${ plan.rows_of("a") } * padded(${ plan.row_of("a") }), b_count = ${ plan.rows_of("b") } * padded(${ plan.row_of("b") }), d_count = m * padded(n);
+  const int64_t a_count = ${ plan.rows_of("a") } * padded(${ plan.row_of("a") }), b_count = ${ plan.rows_of("b") } * padded(${ plan.row_of("b") }), d_count = m * padded(${ plan.d_columns });
   check(cudaMalloc(&a, a_count * sizeof(InputA)${ plan.per_unit }), "allocating A");
   check(cudaMalloc(&b, b_count * sizeof(InputB)${ plan.per_unit }), "allocating B");
   check(cudaMalloc(&d, d_count * sizeof(Output)), "allocating D");
@@ -95,7 +96,22 @@ int main(int argc, char **argv) {
   check(cudaMalloc(&workspace, ${ plan.name }_workspace_bytes(m, n)), "allocating the workspace");
   check(cudaMemset(workspace, 0, ${ plan.name }_workspace_bytes(m, n)), "clearing the workspace");
 /*% endif %*/
-  const ${ plan.name }_args args = {a, b, d, m, n, k, padded(${ plan.row_of("a") }), padded(${ plan.row_of("b") }), padded(n)${ ", workspace" if "workspace" in plan.parts }${ ", sfa, sfb" if plan.scales }${ ", 0.375f" if plan.factor }};
+/*% if plan.finish %*/
+  ${ plan.name }_args args = {};
+  args.a = a, args.b = b, args.d = d, args.m = m, args.n = n, args.k = k;
+  args.lda = padded(${ plan.row_of("a") }), args.ldb = padded(${ plan.row_of("b") }), args.ldd = padded(${ plan.d_columns });
+/*% else %*/
+  const ${ plan.name }_args args = {a, b, d, m, n, k, padded(${ plan.row_of("a") }), padded(${ plan.row_of("b") }), padded(n)${ ", workspace" if "workspace" in plan.parts }${ ", sfa, sfb" if plan.scales }};
+/*% endif %*/
+/*% if plan.finish and "workspace" in plan.parts %*/
+  args.workspace = workspace;
+/*% endif %*/
+/*% if plan.finish and plan.scales %*/
+  args.sfa = sfa, args.sfb = sfb;
+/*% endif %*/
+/*% if plan.finish %*/
+  ${ part("project/arguments.cu", depth=1) }
+/*% endif %*/
   check(${ plan.name }_launch(&args, nullptr), "launching ${ plan.name }");
   check(cudaDeviceSynchronize(), "running ${ plan.name }");
   compare<<<2048, 256>>>(args, errors);

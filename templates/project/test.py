@@ -1,3 +1,4 @@
+/*% set d_width = "BLOCK_N // 2" if plan.pairs else "BLOCK_N" %*/
 """Checks ${ plan.name } on the card in this machine, over a matrix of shapes.
 
     pytest test_${ plan.name }.py           one test per case
@@ -9,6 +10,9 @@ run. Every byte of D and around it is poisoned before the launch, and so is what
 
 import ctypes
 import json
+/*% if plan.finish %*/
+import math
+/*% endif %*/
 import os
 import secrets
 import subprocess
@@ -48,8 +52,10 @@ class Args(ctypes.Structure):
 /*% if plan.scales %*/
         *((pointer, ctypes.c_void_p) for pointer in ("sfa", "sfb")),
 /*% endif %*/
-/*% if plan.factor %*/
-        ("scale", ctypes.c_float),
+/*% if plan.finish %*/
+/*% for line in finish_ctypes %*/
+        ${ line }
+/*% endfor %*/
 /*% endif %*/
     ]
 
@@ -61,6 +67,9 @@ SHAPES = [(m, n, k + k % 2) for m, n, k in SHAPES]  # two elements to a byte
 
 
 ${ part(plan.parts.operands_py) }
+/*% if plan.pairs %*/
+SHAPES = [(m, n + n % 2, k) for m, n, k in SHAPES]  # columns of the product in pairs
+/*% endif %*/
 
 
 def library():
@@ -139,6 +148,11 @@ class DeviceMatrix:
 /*% endif %*/
 
 
+/*% if plan.finish %*/
+${ part("project/epilogue.py") }
+
+
+/*% endif %*/
 def wait(case):
     """Waits for the card; a kernel that hangs ends the process, because nothing else can end the kernel."""
     deadline = time.monotonic() + WATCHDOG_SECONDS
@@ -151,23 +165,25 @@ def wait(case):
         raise RuntimeError(f"{NAME} failed on {case}: {status.name}")
 
 
-def arguments(a, b, d, k):
-    """What the kernel is launched with; D is [m, n]. Strides count elements."""
-    return Args(
-        a.pointer, b.pointer, d.pointer, *d.shape, k, a.stride${ " * " ~ plan.input.packed if "packed" in plan.parts }, b.stride${ " * " ~ plan.input.packed if "packed" in plan.parts }, d.stride,
+def arguments(a, b, d, k${ ", extras" if plan.finish }):
+    """What the kernel is launched with. Strides count elements."""
+    given = Args(
+        a.pointer, b.pointer, d.pointer, d.shape[0], d.shape[1]${ " * 2" if plan.pairs }, k, a.stride${ " * " ~ plan.input.packed if "packed" in plan.parts }, b.stride${ " * " ~ plan.input.packed if "packed" in plan.parts }, d.stride,
 /*% if "workspace" in plan.parts %*/
-        workspace(*d.shape),
+        workspace(d.shape[0], d.shape[1]${ " * 2" if plan.pairs }),
 /*% endif %*/
 /*% if plan.scales %*/
         a.scales.pointer, b.scales.pointer,
 /*% endif %*/
-/*% if plan.factor %*/
-        FACTOR,
-/*% endif %*/
     )  # fmt: skip
+/*% if plan.finish %*/
+    for name, value in extras.members.items():
+        setattr(given, name, value)
+/*% endif %*/
+    return given
 
 
-def launch(a, b, d, k):
+def launch(a, b, d, k${ ", extras" if plan.finish }):
     """D = A * B^T on the default stream; a stride that the TMA engine cannot take is named."""
     for name, matrix in (("a", a), ("b", b), ("d", d)):
         if name in TMA_OPERANDS and matrix.stride * matrix.dtype.itemsize % 16:
@@ -175,7 +191,7 @@ def launch(a, b, d, k):
                 f"ld{name} = {matrix.stride}: rows of {matrix.stride * matrix.dtype.itemsize} bytes; the TMA engine "
                 f"needs a multiple of 16, so ld{name} must be a multiple of {16 // matrix.dtype.itemsize}"
             )
-    if error := library()(ctypes.byref(arguments(a, b, d, k)), None):
+    if error := library()(ctypes.byref(arguments(a, b, d, k${ ", extras" if plan.finish })), None):
         raise RuntimeError(f"{NAME}_launch: {cudart.cudaError_t(error).name}")
 
 
@@ -186,18 +202,20 @@ def truncated(x):
     return np.where(np.abs(nearest) > np.abs(x), np.nextafter(nearest, np.float32(0)), nearest)
 
 
-def references(a, b):
-    """The product in float64, and in the kernel's own precision: the products of an MMA at a time are added to an fp32
+def references(a, b${ ", extras" if plan.finish }):
+    """${ "D" if plan.finish else "The product" } in float64, and in the kernel's own precision: the products of an MMA at a time are added to an fp32
     accumulator that is truncated, as the tensor core does, and the sum is rounded to D's type."""
     exact, plain = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)), np.float32)
     for k in range(0, a.shape[1], MMA_K):
         part = a[:, k : k + MMA_K] @ b[:, k : k + MMA_K].T
         exact += part
         plain = truncated(plain + part)
-/*% if plan.factor %*/
-    exact, plain = exact * FACTOR, plain * np.float32(FACTOR)
-/*% endif %*/
+/*% if plan.finish %*/
+    exact, plain = extras.finish(exact), extras.finish(plain)
+    return exact, plain.astype(OUTPUT).astype(np.float64), plain
+/*% else %*/
     return exact, plain.astype(OUTPUT).astype(np.float64)
+/*% endif %*/
 
 
 def padded(stored, operand, spread=0):
@@ -223,19 +241,31 @@ def run_case(shape, numbers):
     draw = rng.standard_normal if numbers == "normal" else lambda size: rng.integers(-4, 5, size).astype(np.float64)
     host_a, host_b = Operand("a", draw((m, k))), Operand("b", draw((n, k)))
     spread = int(rng.integers(0, 3))
+/*% if plan.finish %*/
+    width, extras = ${ "n // 2" if plan.pairs else "n" }, Extras(m, n, rng)
+    poison = np.frombuffer(b"\xff" * (m * width * OUTPUT.itemsize), OUTPUT).reshape(m, width)
+/*% else %*/
     poison = np.frombuffer(b"\xff" * (m * n * OUTPUT.itemsize), OUTPUT).reshape(m, n)
+/*% endif %*/
     a, b = on_device("a", host_a, spread), on_device("b", host_b, spread)
     d = DeviceMatrix(poison, padded(poison, "d", spread))
     try:
-        launch(a, b, d, k)
+        launch(a, b, d, k${ ", extras" if plan.finish })
         wait(f"{shape} {numbers}")
         got = d.read().astype(np.float64)
+/*% if plan.finish %*/
+        exact, plain, unrounded = references(host_a.values, host_b.values, extras)
+        error, limit = float(np.max(np.abs(got - exact))), 2 * float(np.max(np.abs(plain - exact)))
+        if wrong := extras.reductions_wrong(exact, unrounded):
+            return False, error, limit, "; ".join(wrong)
+/*% else %*/
         exact, plain = references(host_a.values, host_b.values)
         if numbers == "integers":
             expected = exact.astype(OUTPUT).astype(np.float64)
             error, limit = float(np.max(np.abs(got - expected))), 0.0
         else:
             error, limit = float(np.max(np.abs(got - exact))), 2 * float(np.max(np.abs(plain - exact)))
+/*% endif %*/
         if np.isnan(got).any():
             missing = int(np.isnan(got).sum())
             return False, float("nan"), limit, f"{missing} elements were not written, or read past an edge"
@@ -243,7 +273,7 @@ def run_case(shape, numbers):
             return False, error, limit, "wrote outside of D"
         return error <= limit, error, limit, ""
     finally:
-        for matrix in (a, b, d):
+        for matrix in (a, b, d${ ", extras" if plan.finish }):
             matrix.free()
 
 
@@ -251,10 +281,12 @@ def run_refusals():
     """Bad arguments come back as errors, and D stays untouched."""
     launch_c, problems = library(), []
     a, b = (on_device(o, Operand(o, np.zeros((rows, BLOCK_K)))) for o, rows in (("a", BLOCK_M), ("b", BLOCK_N)))
-    d = DeviceMatrix(np.zeros((BLOCK_M, BLOCK_N), OUTPUT), BLOCK_N)
-    whole = arguments(a, b, d, BLOCK_K)
+    d = DeviceMatrix(np.zeros((BLOCK_M, ${ d_width }), OUTPUT), ${ d_width })
+/*% if plan.finish %*/
+    extras = Extras(BLOCK_M, BLOCK_N, np.random.default_rng(SEED))
+/*% endif %*/
+    whole = arguments(a, b, d, BLOCK_K${ ", extras" if plan.finish })
     good = {name: getattr(whole, name) for name, _ in Args._fields_}
-    pointers = ["a", "b", "d"${ ', "sfa", "sfb"' if plan.scales }]
     cases = [({o: None}, INVALID) for o in pointers] + [({e: v}, INVALID) for e in "mnk" for v in (0, -1, 2**31)]
 /*% if "workspace" in plan.parts %*/
     cases += [(dict(workspace=None), INVALID), (dict(workspace=good["workspace"] + 8), MISALIGNED)]
@@ -264,6 +296,13 @@ def run_refusals():
     cases += [({o: good[o] + 8}, MISALIGNED) for o in ${ '[*TMA_OPERANDS, "sfa", "sfb"]' if plan.scales else "TMA_OPERANDS" }]
 /*% if "packed" in plan.parts %*/
     cases += [({"k": BLOCK_K - 1}, INVALID)]  # half a byte
+/*% endif %*/
+/*% if plan.finish %*/
+    cases += [({name: None}, INVALID) for name in extras.matrices]
+    cases += [({stride: good[stride] - 8}, INVALID) for _, _, _, _, stride, _ in Extras.ALL if stride]
+/*% endif %*/
+/*% if plan.pairs %*/
+    cases += [(dict(n=BLOCK_N - 1), INVALID)]
 /*% endif %*/
     big = dict(lda=2 * BLOCK_K, ldb=2 * BLOCK_K, ldd=2 * BLOCK_N)
     cases += [(dict(m=m, n=n, k=k, **big), INVALID) for m, n, k in TOO_LARGE]
@@ -296,9 +335,12 @@ def captured_child():
     rng = np.random.default_rng(SEED)
     host_a, host_b = (Operand(o, rng.integers(-4, 5, s).astype(np.float64)) for o, s in (("a", (m, k)), ("b", (n, k))))
     a, b = on_device("a", host_a), on_device("b", host_b)
-    result = np.zeros((m, n), OUTPUT)
+    result = np.zeros((m, ${ "n // 2" if plan.pairs else "n" }), OUTPUT)
     d = DeviceMatrix(result, padded(result, "d"))
-    given = arguments(a, b, d, k)
+/*% if plan.finish %*/
+    extras = Extras(m, n, rng)
+/*% endif %*/
+    given = arguments(a, b, d, k${ ", extras" if plan.finish })
     stream = call(cudart.cudaStreamCreate)
     call(cudart.cudaStreamBeginCapture, stream, cudart.cudaStreamCaptureMode.cudaStreamCaptureModeGlobal)
     error = library()(ctypes.byref(given), int(stream))
@@ -308,8 +350,14 @@ def captured_child():
     executable = call(cudart.cudaGraphInstantiate, graph, 0)
     call(cudart.cudaGraphLaunch, executable, stream)
     call(cudart.cudaStreamSynchronize, stream)
+/*% if plan.finish %*/
+    exact, plain, _ = references(host_a.values, host_b.values, extras)
+    right = np.max(np.abs(d.read().astype(np.float64) - exact)) <= 2 * np.max(np.abs(plain - exact))
+    sys.exit(None if right else "the graph computed a wrong result")
+/*% else %*/
     exact, _ = references(host_a.values, host_b.values)
     sys.exit(None if np.array_equal(d.read(), exact.astype(OUTPUT)) else "the graph computed a wrong result")
+/*% endif %*/
 
 
 CASES = {f"{m}x{n}x{k} {kind}": (run_case, (m, n, k), kind) for kind in ("normal", "integers") for m, n, k in SHAPES}

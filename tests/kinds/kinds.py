@@ -15,14 +15,14 @@ from kgen.spec.edit import set_values
 KINDS = ("tf32", "fp8", "mxfp8", "mxfp4", "nvfp4", "mn_major")
 # name: (preset, assignments)
 CHANGED = {
-    "fp8_plain": ("fp8", "dtype.b=same epilogue.scale=none dtype.output=fp32 tile.n=128"),
+    "fp8_plain": ("fp8", "dtype.b=same epilogue.ops=[] dtype.output=fp32 tile.n=128"),
     "fp8_direct_store": ("fp8", "cluster.cta_group=1 warps.consumers=1 epilogue.store=direct"),
     "tf32_unified": (
         "tf32",
         "warps.roles=unified warps.consumers=1 cluster.cta_group=1 dtype.output=bf16 tile.n=128 pipeline.stages=3",
     ),
     "mxfp8_e5m2_one_cta": ("mxfp8", "dtype.input=e5m2 dtype.b=e4m3 cluster.cta_group=1 pipeline.stages=3"),
-    "mxfp4_pair": ("mxfp4", "cluster.cta_group=2 epilogue.scale=tensor dtype.output=fp16"),
+    "mxfp4_pair": ("mxfp4", "cluster.cta_group=2 epilogue.ops=[alpha] dtype.output=fp16"),
     "mxfp4_short": ("mxfp4", "pipeline.stages=1 pipeline.accumulators=1 epilogue.store=direct"),
     "nvfp4_two_consumers": ("nvfp4", "warps.consumers=2 tile.n=128 pipeline.stages=3"),
     "nvfp4_one_cta": ("nvfp4", "cluster.cta_group=1 pipeline.stages=3"),

@@ -3,6 +3,7 @@
 //
 // A is e4m3 and B e5m2: the instruction mixes them. A k tile of 128 bytes is 128 elements deep, and one number brings
 // D back from the scales of A and B.
+// Before rounding: alpha.
 //
 // Shared memory, 229,480 bytes per CTA:
 //         0  a          131072 B  k tiles of A
@@ -235,6 +236,25 @@ DEVICE void release(uint64_t &acc_empty) {
   if (threadIdx.x % 32 == 0) mbarrier_arrive_cluster(acc_empty, 0);
 }
 
+// What the epilogue reads and where it leaves its sums.
+struct Epilogue {
+  int rows, columns;  // of D
+  float alpha;
+};
+
+// What becomes of an element of D before it is rounded, in the order of the spec. Beyond D's edge, where nothing is
+// stored, it reads the edge.
+DEVICE float finish(float x, int row, int column, const Epilogue &e) {
+  x = e.alpha * x;  // alpha
+  return x;
+}
+
+// Finishes a thread's row of D: CHUNK columns of it.
+DEVICE void finish_row(float (&v)[CHUNK], int row, int column, const Epilogue &e) {
+#pragma unroll
+  for (int i = 0; i < CHUNK; ++i) v[i] = finish(v[i], row, column + i, e);
+}
+
 DEVICE uint32_t pack(float low, float high) {
   const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
   return *reinterpret_cast<const uint32_t *>(&pair);
@@ -261,17 +281,18 @@ DEVICE void store_tail(const Output *box, Output *d, int64_t ldd, int row, int c
 // Writes D from this warp's 32 lanes of the accumulator at `acc`, through its boxes. `turn` runs on from tile to tile:
 // it names the box used longest ago.
 DEVICE void store(uint32_t acc, uint64_t &acc_empty, Output (&boxes)[STAGING][STORE_ROWS * CHUNK], int &turn,
-                  const CUtensorMap &map_d, Output *d, int64_t ldd, float scale, int row, int column, int m, int n) {
+                  const CUtensorMap &map_d, Output *d, int64_t ldd, int row, int column, int m, int n,
+                  const Epilogue &e) {
   const bool leader = threadIdx.x % 32 == 0;
   const int first_lane = threadIdx.x / 32 % 4 * STORE_ROWS, box_row = row + first_lane;
+  const int own_row = box_row + threadIdx.x % 32;
   for (int c = 0; c < BLOCK_N; c += CHUNK) {
     const int box_column = column + c;
     float v[CHUNK];
     tcgen05_load(v, acc + (first_lane << 16) + c);
     tcgen05_wait_load();
     if (c + CHUNK == BLOCK_N) release(acc_empty);  // all read: the next tile may be multiplied into it
-    #pragma unroll
-    for (int i = 0; i < CHUNK; ++i) v[i] *= scale;
+    finish_row(v, own_row, box_column, e);
     if (leader) bulk_wait_read<STAGING - 1>();
     __syncwarp();  // the box is free
     stage(boxes[turn], v);
@@ -287,7 +308,8 @@ DEVICE void store(uint32_t acc, uint64_t &acc_empty, Output (&boxes)[STAGING][ST
 
 static __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(NUM_THREADS, CTAS_PER_SM)
 gemm(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
-     const __grid_constant__ CUtensorMap map_d, Output *__restrict__ d, int64_t ldd, float scale, int m, int n, int k) {
+     const __grid_constant__ CUtensorMap map_d, Output *__restrict__ d, int64_t ldd, int m, int n, int k,
+     const __grid_constant__ Epilogue e) {
   extern __shared__ __align__(SMEM_ALIGNMENT) unsigned char shared[];
   SharedStorage &smem = *reinterpret_cast<SharedStorage *>(shared);
   if (smem_address(shared) % SMEM_ALIGNMENT != 0) __trap();  // a misplaced swizzle pattern would compute garbage
@@ -369,7 +391,7 @@ gemm(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensor
       mbarrier_wait(smem.acc_full[slot], acc.phase);
       tcgen05_fence_after();
       store(tmem + slot * BLOCK_N, smem.acc_empty[slot], smem.d[warp], turn, map_d, d, ldd,
-            scale, tile.row + consumer * CONSUMER_M, tile.column, m, n);
+            tile.row + consumer * CONSUMER_M, tile.column, m, n, e);
       acc.advance();
     }
     if (threadIdx.x % 32 == 0) bulk_wait_read<0>();  // shared memory must outlive the last store's reads
@@ -416,7 +438,6 @@ static cudaError_t launch(const gemm_fp8_args &args, cudaStream_t stream) {
   int m = static_cast<int>(args.m), n = static_cast<int>(args.n), k = static_cast<int>(args.k);
   Output *d = static_cast<Output *>(args.d);
   int64_t ldd = args.ldd;
-  float scale = args.scale;
   const int64_t whole = (n < STORE_STEP ? 1 : n / STORE_STEP) * STORE_STEP;  // columns; store_tail writes the rest
   CUtensorMap map_a = tensor_map(error, CU_TENSOR_MAP_DATA_TYPE_UINT8, sizeof(Input), args.a, m, k,
                                  args.lda, BLOCK_M, BLOCK_K);
@@ -424,6 +445,7 @@ static cudaError_t launch(const gemm_fp8_args &args, cudaStream_t stream) {
                                  args.ldb, B_SLICE, BLOCK_K);
   CUtensorMap map_d = tensor_map(error, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, sizeof(Output), args.d, m, whole,
                                  args.ldd, STORE_ROWS, CHUNK);
+  Epilogue e = {m, n, args.alpha};
   int sms = 0;
   if (!error) error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
   const int ctas = sms * CTAS_PER_SM;
@@ -431,7 +453,7 @@ static cudaError_t launch(const gemm_fp8_args &args, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(tiles < most ? tiles : most) * CLUSTER_SIZE);
   if (!error) error = cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SMEM_BYTES);
   if (error) return error;
-  void *parameters[] = {&map_a, &map_b, &map_d, &d, &ldd, &scale, &m, &n, &k};
+  void *parameters[] = {&map_a, &map_b, &map_d, &d, &ldd, &m, &n, &k, &e};
   return cudaLaunchKernel(reinterpret_cast<const void *>(gemm), grid, NUM_THREADS, parameters, SMEM_BYTES, stream);
 }
 #endif

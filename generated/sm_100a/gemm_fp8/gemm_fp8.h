@@ -17,7 +17,8 @@ struct gemm_fp8_args {
   void *d;       /* [m, n] bf16 */
   int64_t m, n, k;
   int64_t lda, ldb, ldd;
-  float scale;   /* of D */
+  /* the epilogue's */
+  float alpha;
 };
 
 /* Enqueues D = A * B^T on `stream`. Allocates nothing, keeps no state, and may be captured into a CUDA graph.

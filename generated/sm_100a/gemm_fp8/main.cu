@@ -54,24 +54,46 @@ __device__ float value_b(const gemm_fp8_args &g, int64_t row, int64_t k) {
   return float(static_cast<const InputB *>(g.b)[row * g.ldb + k]);
 }
 
-// errors[0] becomes the largest error of D, errors[1] that of the same arithmetic done plainly: products summed as an
-// MMA does into an fp32 accumulator that is truncated, as the tensor core does, then rounded to D's type. Bits of a
-// non-negative double order like an integer, and a NaN orders above every number.
+template <class Element> __global__ void fill_argument(Element *values, int64_t count, uint32_t seed) {
+  const int64_t first = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, stride = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t i = first; i < count; i += stride) values[i] = Element(normal(i, seed));
+}
+
+// An element of the product: exactly, and by the same arithmetic done plainly, where products are summed as an MMA does
+// into an fp32 accumulator that is truncated, as the tensor core does.
+__device__ void product(const gemm_fp8_args &g, int64_t row, int64_t column, double &exact, float &plain) {
+  exact = 0, plain = 0;
+  for (int64_t k0 = 0; k0 < g.k; k0 += 32) {
+    double sum = 0;
+    for (int64_t k = k0; k < g.k && k < k0 + 32; ++k)
+      sum += double(value_a(g, row, k)) * double(value_b(g, column, k));
+    exact += sum;
+    plain = __double2float_rz(plain + sum);
+  }
+}
+
+template <typename Real> __device__ Real sigmoid(Real x) { return Real(1) / (Real(1) + exp(-x)); }
+
+// The epilogue, in either precision.
+template <typename Real>
+__device__ Real finish(Real x, int64_t row, int64_t column, const gemm_fp8_args &g) {
+  x = Real(float(g.alpha)) * x;
+  return x;
+}
+
+// errors[0] becomes the largest error of D, errors[1] that of the same arithmetic done plainly and rounded to D's type.
+// Bits of a non-negative double order like an integer, and a NaN orders above every number.
 __global__ void compare(gemm_fp8_args g, unsigned long long *errors) {
   const Output *d = static_cast<const Output *>(g.d);
   const int64_t first = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, stride = int64_t(gridDim.x) * blockDim.x;
-  for (int64_t i = first; i < g.m * g.n; i += stride) {
-    const int64_t row = i / g.n, column = i % g.n;
-    double exact = 0;
-    float plain = 0;
-    for (int64_t k0 = 0; k0 < g.k; k0 += 32) {
-      double sum = 0;
-      for (int64_t k = k0; k < g.k && k < k0 + 32; ++k)
-        sum += double(value_a(g, row, k)) * double(value_b(g, column, k));
-      exact += sum;
-      plain = __double2float_rz(plain + sum);
-    }
-    exact *= g.scale, plain *= g.scale;
+  const int64_t columns = g.n;
+  for (int64_t i = first; i < g.m * columns; i += stride) {
+    const int64_t row = i / columns, column = i % columns;
+    double x;
+    float plain;
+    product(g, row, column, x, plain);
+    const double exact = finish(x, row, column, g);
+    plain = finish(plain, row, column, g);
     const double got = fabs(double(float(d[row * g.ldd + column])) - exact);
     const double rounded = fabs(double(float(Output(plain))) - exact);
     atomicMax(&errors[0], static_cast<unsigned long long>(__double_as_longlong(got)));
@@ -107,7 +129,10 @@ int main(int argc, char **argv) {
   check(cudaMemset(d, 0xff, d_count * sizeof(Output)), "poisoning D");  // NaN wherever nothing is written
   check(cudaMemset(errors, 0, 2 * sizeof(*errors)), "clearing the result");
 
-  const gemm_fp8_args args = {a, b, d, m, n, k, padded(k), padded(k), padded(n), 0.375f};
+  gemm_fp8_args args = {};
+  args.a = a, args.b = b, args.d = d, args.m = m, args.n = n, args.k = k;
+  args.lda = padded(k), args.ldb = padded(k), args.ldd = padded(n);
+  args.alpha = 0.75f;
   check(gemm_fp8_launch(&args, nullptr), "launching gemm_fp8");
   check(cudaDeviceSynchronize(), "running gemm_fp8");
   compare<<<2048, 256>>>(args, errors);

@@ -19,7 +19,8 @@ struct gemm_nvfp4_args {
   int64_t m, n, k;
   int64_t lda, ldb, ldd;
   const void *sfa, *sfb; /* ue4m3 scales of A and B, one per 16 elements along K, in atoms: see below */
-  float scale;   /* of D */
+  /* the epilogue's */
+  float alpha;
 };
 
 /* An atom is 512 bytes: the scales of 128 rows (of A or B) and 4 blocks along K. In it, row r and block s are at

@@ -9,6 +9,7 @@ run. Every byte of D and around it is poisoned before the launch, and so is what
 
 import ctypes
 import json
+import math
 import os
 import secrets
 import subprocess
@@ -40,7 +41,7 @@ class Args(ctypes.Structure):
         *((pointer, ctypes.c_void_p) for pointer in "abd"),
         *((number, ctypes.c_int64) for number in ("m", "n", "k", "lda", "ldb", "ldd")),
         *((pointer, ctypes.c_void_p) for pointer in ("sfa", "sfb")),
-        ("scale", ctypes.c_float),
+        ("alpha", ctypes.c_float),
     ]
 
 
@@ -65,9 +66,6 @@ SHAPES = [
 ]
 TOO_LARGE = []
 SHAPES = [(m, n, k + k % 2) for m, n, k in SHAPES]  # two elements to a byte
-
-
-FACTOR = 0.375  # that D is multiplied by
 
 
 BLOCK = 16  # elements along k under one scale
@@ -185,6 +183,66 @@ class DeviceMatrix:
             scales.free()
 
 
+class Extras:
+    """The epilogue's arguments for one shape: random numbers on the card, and the same ones for `finish`."""
+
+    # Name, how it is spread over D, whether over halved columns, element type, stride, what it is reduced by
+    ALL = (
+        ("alpha", "scalar", False, np.float32, "", ""),
+    )
+
+    def __init__(self, m, n, rng):
+        self.members, self.host, self.matrices = {}, {}, {}
+        for name, spread, halved, dtype, stride, how in self.ALL:
+            columns = n // 2 if halved else n
+            shape = {"scalar": (), "row": (1, m), "column": (1, columns), "matrix": (m, columns)}[spread]
+            values = np.zeros(shape, dtype) if how else np.asarray(rng.standard_normal(shape)).astype(dtype)
+            if spread == "scalar":
+                self.members[name], self.host[name] = float(values), values
+                continue
+            matrix = self.matrices[name] = DeviceMatrix(values, shape[1] + 3)
+            self.members[name], self.host[name] = matrix.pointer, values.T if spread == "row" else values
+            if stride:
+                self.members[stride] = matrix.stride
+
+    def finish(self, x):
+        """What becomes of the product, in the precision of `x`."""
+        real, e = x.dtype, {name: values.astype(x.dtype) for name, values in self.host.items()}
+        with np.errstate(all="ignore"):
+            x = e["alpha"] * x
+        return x.astype(real)
+
+    def reductions_wrong(self, exact, plain):
+        """Reductions that err more than twice as much as the plain computation, and than another order of sums may."""
+        wrong = []
+        for name, spread, _, _, _, how in self.ALL:
+            if not how:
+                continue
+            axis = 1 if spread == "row" else 0
+            reduce = (lambda x, a=axis: np.abs(x).max(a)) if how == "max_abs" else (lambda x, a=axis: x.sum(a))
+            truth, rounded = reduce(exact), reduce(plain)
+            error = float(np.max(np.abs(self.matrices[name].read()[0].astype(np.float64) - truth)))
+            limit = 2 * float(np.max(np.abs(rounded - truth)))
+            limit += float(np.max(np.abs(exact).sum(axis))) * 2.0**-23 if how == "sum" else 0
+            if not error <= limit:
+                wrong.append(f"{name}: error {error:.4g}, limit {limit:.4g}")
+            if not self.matrices[name].surroundings_intact():
+                wrong.append(f"wrote outside of {name}")
+        return wrong
+
+    def free(self):
+        for matrix in self.matrices.values():
+            matrix.free()
+
+
+def sigmoid(x):
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def erf(x):
+    return np.vectorize(math.erf, otypes=[float])(x).astype(x.dtype)
+
+
 def wait(case):
     """Waits for the card; a kernel that hangs ends the process, because nothing else can end the kernel."""
     deadline = time.monotonic() + WATCHDOG_SECONDS
@@ -197,16 +255,18 @@ def wait(case):
         raise RuntimeError(f"{NAME} failed on {case}: {status.name}")
 
 
-def arguments(a, b, d, k):
-    """What the kernel is launched with; D is [m, n]. Strides count elements."""
-    return Args(
-        a.pointer, b.pointer, d.pointer, *d.shape, k, a.stride * 2, b.stride * 2, d.stride,
+def arguments(a, b, d, k, extras):
+    """What the kernel is launched with. Strides count elements."""
+    given = Args(
+        a.pointer, b.pointer, d.pointer, d.shape[0], d.shape[1], k, a.stride * 2, b.stride * 2, d.stride,
         a.scales.pointer, b.scales.pointer,
-        FACTOR,
     )  # fmt: skip
+    for name, value in extras.members.items():
+        setattr(given, name, value)
+    return given
 
 
-def launch(a, b, d, k):
+def launch(a, b, d, k, extras):
     """D = A * B^T on the default stream; a stride that the TMA engine cannot take is named."""
     for name, matrix in (("a", a), ("b", b), ("d", d)):
         if name in TMA_OPERANDS and matrix.stride * matrix.dtype.itemsize % 16:
@@ -214,7 +274,7 @@ def launch(a, b, d, k):
                 f"ld{name} = {matrix.stride}: rows of {matrix.stride * matrix.dtype.itemsize} bytes; the TMA engine "
                 f"needs a multiple of 16, so ld{name} must be a multiple of {16 // matrix.dtype.itemsize}"
             )
-    if error := library()(ctypes.byref(arguments(a, b, d, k)), None):
+    if error := library()(ctypes.byref(arguments(a, b, d, k, extras)), None):
         raise RuntimeError(f"{NAME}_launch: {cudart.cudaError_t(error).name}")
 
 
@@ -225,16 +285,16 @@ def truncated(x):
     return np.where(np.abs(nearest) > np.abs(x), np.nextafter(nearest, np.float32(0)), nearest)
 
 
-def references(a, b):
-    """The product in float64, and in the kernel's own precision: the products of an MMA at a time are added to an fp32
+def references(a, b, extras):
+    """D in float64, and in the kernel's own precision: the products of an MMA at a time are added to an fp32
     accumulator that is truncated, as the tensor core does, and the sum is rounded to D's type."""
     exact, plain = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)), np.float32)
     for k in range(0, a.shape[1], MMA_K):
         part = a[:, k : k + MMA_K] @ b[:, k : k + MMA_K].T
         exact += part
         plain = truncated(plain + part)
-    exact, plain = exact * FACTOR, plain * np.float32(FACTOR)
-    return exact, plain.astype(OUTPUT).astype(np.float64)
+    exact, plain = extras.finish(exact), extras.finish(plain)
+    return exact, plain.astype(OUTPUT).astype(np.float64), plain
 
 
 def padded(stored, operand, spread=0):
@@ -258,19 +318,18 @@ def run_case(shape, numbers):
     draw = rng.standard_normal if numbers == "normal" else lambda size: rng.integers(-4, 5, size).astype(np.float64)
     host_a, host_b = Operand("a", draw((m, k))), Operand("b", draw((n, k)))
     spread = int(rng.integers(0, 3))
-    poison = np.frombuffer(b"\xff" * (m * n * OUTPUT.itemsize), OUTPUT).reshape(m, n)
+    width, extras = n, Extras(m, n, rng)
+    poison = np.frombuffer(b"\xff" * (m * width * OUTPUT.itemsize), OUTPUT).reshape(m, width)
     a, b = on_device("a", host_a, spread), on_device("b", host_b, spread)
     d = DeviceMatrix(poison, padded(poison, "d", spread))
     try:
-        launch(a, b, d, k)
+        launch(a, b, d, k, extras)
         wait(f"{shape} {numbers}")
         got = d.read().astype(np.float64)
-        exact, plain = references(host_a.values, host_b.values)
-        if numbers == "integers":
-            expected = exact.astype(OUTPUT).astype(np.float64)
-            error, limit = float(np.max(np.abs(got - expected))), 0.0
-        else:
-            error, limit = float(np.max(np.abs(got - exact))), 2 * float(np.max(np.abs(plain - exact)))
+        exact, plain, unrounded = references(host_a.values, host_b.values, extras)
+        error, limit = float(np.max(np.abs(got - exact))), 2 * float(np.max(np.abs(plain - exact)))
+        if wrong := extras.reductions_wrong(exact, unrounded):
+            return False, error, limit, "; ".join(wrong)
         if np.isnan(got).any():
             missing = int(np.isnan(got).sum())
             return False, float("nan"), limit, f"{missing} elements were not written, or read past an edge"
@@ -278,7 +337,7 @@ def run_case(shape, numbers):
             return False, error, limit, "wrote outside of D"
         return error <= limit, error, limit, ""
     finally:
-        for matrix in (a, b, d):
+        for matrix in (a, b, d, extras):
             matrix.free()
 
 
@@ -287,14 +346,16 @@ def run_refusals():
     launch_c, problems = library(), []
     a, b = (on_device(o, Operand(o, np.zeros((rows, BLOCK_K)))) for o, rows in (("a", BLOCK_M), ("b", BLOCK_N)))
     d = DeviceMatrix(np.zeros((BLOCK_M, BLOCK_N), OUTPUT), BLOCK_N)
-    whole = arguments(a, b, d, BLOCK_K)
+    extras = Extras(BLOCK_M, BLOCK_N, np.random.default_rng(SEED))
+    whole = arguments(a, b, d, BLOCK_K, extras)
     good = {name: getattr(whole, name) for name, _ in Args._fields_}
-    pointers = ["a", "b", "d", "sfa", "sfb"]
     cases = [({o: None}, INVALID) for o in pointers] + [({e: v}, INVALID) for e in "mnk" for v in (0, -1, 2**31)]
     cases += [({f"ld{o}": good[f"ld{o}"] - 8}, INVALID) for o in "abd"]
     cases += [({f"ld{o}": good[f"ld{o}"] + 1}, MISALIGNED) for o in TMA_OPERANDS]
     cases += [({o: good[o] + 8}, MISALIGNED) for o in [*TMA_OPERANDS, "sfa", "sfb"]]
     cases += [({"k": BLOCK_K - 1}, INVALID)]  # half a byte
+    cases += [({name: None}, INVALID) for name in extras.matrices]
+    cases += [({stride: good[stride] - 8}, INVALID) for _, _, _, _, stride, _ in Extras.ALL if stride]
     big = dict(lda=2 * BLOCK_K, ldb=2 * BLOCK_K, ldd=2 * BLOCK_N)
     cases += [(dict(m=m, n=n, k=k, **big), INVALID) for m, n, k in TOO_LARGE]
     d.host[:] = np.frombuffer(b"\xff" * d.host.nbytes, OUTPUT).reshape(d.host.shape)
@@ -328,7 +389,8 @@ def captured_child():
     a, b = on_device("a", host_a), on_device("b", host_b)
     result = np.zeros((m, n), OUTPUT)
     d = DeviceMatrix(result, padded(result, "d"))
-    given = arguments(a, b, d, k)
+    extras = Extras(m, n, rng)
+    given = arguments(a, b, d, k, extras)
     stream = call(cudart.cudaStreamCreate)
     call(cudart.cudaStreamBeginCapture, stream, cudart.cudaStreamCaptureMode.cudaStreamCaptureModeGlobal)
     error = library()(ctypes.byref(given), int(stream))
@@ -338,8 +400,9 @@ def captured_child():
     executable = call(cudart.cudaGraphInstantiate, graph, 0)
     call(cudart.cudaGraphLaunch, executable, stream)
     call(cudart.cudaStreamSynchronize, stream)
-    exact, _ = references(host_a.values, host_b.values)
-    sys.exit(None if np.array_equal(d.read(), exact.astype(OUTPUT)) else "the graph computed a wrong result")
+    exact, plain, _ = references(host_a.values, host_b.values, extras)
+    right = np.max(np.abs(d.read().astype(np.float64) - exact)) <= 2 * np.max(np.abs(plain - exact))
+    sys.exit(None if right else "the graph computed a wrong result")
 
 
 CASES = {f"{m}x{n}x{k} {kind}": (run_case, (m, n, k), kind) for kind in ("normal", "integers") for m, n, k in SHAPES}

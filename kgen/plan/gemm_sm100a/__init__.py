@@ -9,6 +9,7 @@ from __future__ import annotations
 from kgen.arch import ARCHS
 from kgen.errors import PlanError
 from kgen.plan.common import GemmPlan
+from kgen.plan.epilogue import headers
 from kgen.plan.gemm_sm100a.geometry import Geometry
 from kgen.plan.gemm_sm100a.handover import launch, pipelines, roles, tensor_maps
 from kgen.plan.gemm_sm100a.limits import register_limits, shape_limits, tmem_limits
@@ -41,7 +42,7 @@ def make_plan(spec: Spec) -> GemmPlan:
         launch=launch(g, smem),
         input=g.input,
         output=g.output,
-        headers=tuple(sorted({d.kernel_header for d in (g.input, g.output) if d.kernel_header})),
+        headers=headers(g.finish, g.input, g.output),
         mma_shape=(g.mma_m, g.block_n, g.mma_k),
         split_registers=spec.warps.registers is not None,
         cta_tile=(g.block_m, g.block_n, g.block_k),
@@ -52,6 +53,7 @@ def make_plan(spec: Spec) -> GemmPlan:
         group_m=spec.schedule.group_m,
         ctas=None if spec.schedule.ctas == "auto" else spec.schedule.ctas,
         problem=(spec.problem.m, spec.problem.n, spec.problem.k),
+        finish=g.finish,
         tmem=tmem,
         cta_group=g.group,
         chunk=g.chunk,
@@ -60,5 +62,4 @@ def make_plan(spec: Spec) -> GemmPlan:
         other=g.other,
         layout=(spec.layout.a, spec.layout.b),
         scales=g.scales,
-        factor=spec.epilogue.scale == "tensor",
     )

@@ -48,13 +48,18 @@ def parts(g: Geometry) -> dict[str, str]:
         parts["k_range"] = f"{arch}/split_k/range.cu"
         parts["share"] = f"{arch}/split_k/share.cu"
         parts["workspace"] = f"{common}/launcher/workspace.cu"
+    paired = g.out_n != g.block_n
+    source = "partials" if s.schedule.split_k > 1 else "tmem"
+    parts["source"] = f"{arch}/store/from_{source}{'_pairs' if paired else ''}.cu"
     if g.staged:
-        source = f"{arch}/store/from_{'partials' if s.schedule.split_k > 1 else 'tmem'}"
-        parts |= {"source": f"{source}.cu", "source_parameters": f"{source}_parameters.cu"}
+        parts["source_parameters"] = f"{arch}/store/from_{source}_parameters.cu"
         parts["stage"] = f"{arch}/store/stage_{8 * g.output.bytes}bit.cu"
     if g.clc:
         parts["request"] = f"{arch}/role/request_{who}.cu"
         parts["next_tile"] = f"{arch}/role/next_tile_{who}.cu"
+    if g.finish:
+        parts["finish"] = f"{arch}/finish/{'pairs' if paired else 'columns'}.cu"
+        parts |= {f"reduce_{r.along}": f"{arch}/finish/reduce_{r.along}.cu" for r in g.finish.reductions}
     if g.specialized:
         split = s.schedule.split_k > 1
         parts["epilogue"] = f"{arch}/split_k/epilogue_{who}.cu" if split else f"{arch}/role/epilogue.cu"
@@ -93,8 +98,6 @@ def _operand_parts(g: Geometry) -> dict[str, str]:
         parts[f"step_{operand}"] = f"{arch}/step/{'boxes' if turned else 'rows'}.cu"
     if g.input.packed > 1:
         parts["packed"] = "gemm/common/launcher/packed.cu"
-    if g.spec.epilogue.scale == "tensor":
-        parts["factor"] = f"{arch}/store/factor.cu"
     return parts
 
 
@@ -111,8 +114,7 @@ def parameters(g: Geometry) -> tuple[str, ...]:
     stores = ("map_d", "d", "ldd") if g.staged else ("d", "ldd")
     if g.spec.schedule.split_k > 1:
         stores += ("counters", "partials")
-    factor = ("scale",) if g.spec.epilogue.scale == "tensor" else ()
-    return (*loads, *scales, *stores, *factor, "m", "n", "k")
+    return (*loads, *scales, *stores, "m", "n", "k", *(("e",) if g.finish else ()))
 
 
 def constants(g: Geometry, smem: SmemMap, tmem: TensorMemory) -> tuple[tuple[Constant, ...], ...]:
@@ -131,6 +133,8 @@ def _tile_constants(g: Geometry) -> Iterator[Constant]:
     else:
         yield C("BLOCK_M", str(tile.m), tile.m, "rows of D per CTA: the lanes of tensor memory")
     yield C("BLOCK_N", str(tile.n), tile.n, "columns of D per CTA; one MMA spans them")
+    if g.out_n != g.block_n:
+        yield C("OUT_N", "BLOCK_N / 2", g.out_n, "columns of D per CTA: two neighbours make one")
     row = "one 128-byte swizzled row" if g.input.packed == 1 else "128 bytes of two elements"
     yield C("BLOCK_K", str(g.units_k), g.units_k, f"depth of a k tile: {row}")
     if any(g.transposed):

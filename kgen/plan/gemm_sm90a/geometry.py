@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kgen.arch import Arch
+from kgen.plan.epilogue import Finish, finish
 from kgen.plan.resources import DTYPES, Dtype
 from kgen.spec.gemm.sm90a import Spec
 
@@ -28,6 +29,15 @@ class Geometry:
     @property
     def output(self) -> Dtype:
         return DTYPES[self.spec.dtype.output]
+
+    @property
+    def finish(self) -> Finish | None:
+        return finish(self.spec.epilogue.ops)
+
+    @property
+    def out_n(self) -> int:
+        """Columns of D per CTA: pairs of the product's become one."""
+        return self.block_n // 2 if self.finish and self.finish.pairing else self.block_n
 
     @property
     def specialized(self) -> bool:

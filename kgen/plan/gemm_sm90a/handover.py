@@ -74,7 +74,7 @@ def tensor_maps(g: Geometry) -> tuple[TensorMap, ...]:
                 name="map_d",
                 operand="d",
                 rows="m",
-                columns="n",
+                columns=g.finish.columns if g.finish else "n",
                 stride="ldd",
                 box_rows=ROWS_PER_WARP,
                 box_columns=g.store_columns,

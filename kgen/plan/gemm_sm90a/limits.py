@@ -26,13 +26,14 @@ def shape_limits(g: Geometry) -> Iterator[Refusal]:
             f"a box has at most {MAX_BOX}",
             f"set tile.m: {MAX_BOX // g.consumers // 64 * 64}",
         )
-    if g.staged and g.block_n % g.store_columns:
-        down = g.block_n // g.store_columns * g.store_columns
-        up = down + g.store_columns
+    boxed = g.store_columns * (g.block_n // g.out_n)  # columns of the product that one box takes
+    if g.staged and g.block_n % boxed:
+        down = g.block_n // boxed * boxed
+        up = down + boxed
         near = [str(n) for n in (down, up) if 0 < n <= MAX_BOX]
         yield Refusal(
             "tile.n",
-            f"{g.block_n} columns of {g.output.name} are no whole number of {SWIZZLE_BYTES}-byte store boxes "
+            f"{g.out_n} columns of {g.output.name} are no whole number of {SWIZZLE_BYTES}-byte store boxes "
             f"of {g.store_columns} columns",
             f"set tile.n: {' or '.join(near)}, or epilogue.store: direct",
         )

@@ -16,10 +16,11 @@ def parts(g: Geometry) -> dict[str, str]:
     clustered = g.cluster > 1
     shared = f"_share_{s.cluster.multicast}" if clustered else ""
     wide = "_cluster" if clustered and s.schedule.kind == "persistent" else ""
+    finished = "_finished" if g.finish and not g.staged else ""
     parts = {
         "schedule": f"{common}/schedule/{s.schedule.kind}{wide}.cu",
         "mma": f"{arch}/mma.cu",
-        "store": f"{arch}/store/{s.epilogue.store}.cu",
+        "store": f"{arch}/store/{s.epilogue.store}{finished}.cu",
         "store_call": f"{arch}/store/{s.epilogue.store}_call.cu",
         "grid": f"{common}/launcher/grid_{s.schedule.kind}{wide or shared}.cu",
     }
@@ -34,8 +35,12 @@ def parts(g: Geometry) -> dict[str, str]:
         limit = "one_k_tile" if s.k_loop == "once" else "one_tile"
         parts["limit"] = f"{common}/launcher/limit_{limit}.cu"
         parts["shapes"] = f"project/shapes/{limit}.py"
+    paired = g.out_n != g.block_n
     if g.staged:
-        parts["stage"] = f"{arch}/store/stage_{8 * g.output.bytes}bit.cu"
+        parts["stage"] = f"{arch}/store/stage_{'pairs' if paired else f'{8 * g.output.bytes}bit'}.cu"
+    if g.finish:
+        parts["finish"] = f"{arch}/finish/{'pairs' if paired else 'columns'}.cu"
+        parts |= {f"reduce_{r.along}": f"{arch}/finish/reduce_{r.along}.cu" for r in g.finish.reductions}
     if g.tma:
         parts["sync"] = f"{arch}/sync/{'cluster' if clustered else 'cta'}.cu"
     if clustered:
@@ -55,7 +60,7 @@ def parameters(g: Geometry) -> tuple[str, ...]:
     """The kernel's parameters, by name, in order."""
     loads = ("map_a", "map_b") if g.tma else ("a", "lda", "b", "ldb")
     stores = ("map_d", "d", "ldd") if g.staged else ("d", "ldd")
-    return (*loads, *stores, "m", "n", "k")
+    return (*loads, *stores, "m", "n", "k", *(("e",) if g.finish else ()))
 
 
 def constants(g: Geometry, smem: SmemMap) -> tuple[tuple[Constant, ...], ...]:
@@ -76,6 +81,8 @@ def _tile_constants(g: Geometry) -> Iterator[Constant]:
     else:
         yield C("BLOCK_M", str(tile.m), tile.m, "rows of D per CTA")
     yield C("BLOCK_N", str(tile.n), tile.n, "columns of D per CTA; one wgmma spans them")
+    if g.staged and g.out_n != g.block_n:
+        yield C("OUT_N", "BLOCK_N / 2", g.out_n, "columns of D per CTA: two neighbours make one")
     yield C("BLOCK_K", str(tile.k), tile.k, "depth of a k tile: one 128-byte swizzled row")
     yield C("M_BLOCKS", f"{rows} / 64", tile.m // 64, "wgmma works on 64 rows")
 
@@ -131,6 +138,9 @@ def _thread_constants(g: Geometry) -> Iterator[Constant]:
     if split := g.spec.warps.registers:
         yield C("PRODUCER_REGISTERS", str(split.producer), split.producer, "per thread; a copy loop needs few")
         yield C("CONSUMER_REGISTERS", str(split.consumer), split.consumer, "per thread; room for accumulators")
+    if g.finish and not g.staged:
+        held = 4 * g.out_n // g.block_n
+        yield C("PART", str(held), held, f"elements of D that a lane holds of {2 * held} columns of a warp's 16 rows")
     if g.staged:
         yield C("STORE_ROWS", str(ROWS_PER_WARP), ROWS_PER_WARP, "of 64 that a warp holds")
         yield C("STORE_COLUMNS", "128 / sizeof(Output)", g.store_columns, "one 128-byte swizzled row")

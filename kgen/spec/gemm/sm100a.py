@@ -13,6 +13,7 @@ from pydantic import Field
 
 from kgen.errors import Refusal
 from kgen.spec.gemm.common import Name, Part, ProblemSize
+from kgen.spec.gemm.epilogue import Ops, add_rules
 from kgen.spec.rules import RuleSet
 
 RULES: RuleSet[Spec] = RuleSet()
@@ -125,12 +126,10 @@ class Epilogue(Part):
     store: Literal["direct", "tma"] = Field(
         "tma", description="direct: predicated global stores; tma: staged in shared memory, then bulk tensor stores"
     )
-    scale: Literal["none", "tensor"] = Field(
-        "none", description="tensor: D is multiplied by one fp32 number, an argument of the launch"
-    )
     staging: int = Field(
         2, ge=1, le=8, description="tma: staging buffers per warp (32 rows of 128 bytes each), used in turn"
     )
+    ops: Ops = Field((), description="what becomes of each element before it is rounded to D, in order")
 
 
 class Spec(Part):
@@ -372,3 +371,4 @@ def _whole_boxes(s: Spec):
             f"a CTA holds {s.tile.n // group} columns of B, no whole 64-column boxes",
             f"set n: {near}, or layout.b: k",
         )
+add_rules(RULES)

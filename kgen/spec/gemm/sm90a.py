@@ -11,6 +11,7 @@ from pydantic import Field
 
 from kgen.errors import Refusal
 from kgen.spec.gemm.common import Name, Part, ProblemSize
+from kgen.spec.gemm.epilogue import Ops, add_rules
 from kgen.spec.rules import RuleSet
 
 RULES: RuleSet[Spec] = RuleSet()
@@ -99,6 +100,7 @@ class Epilogue(Part):
     staging: int = Field(
         2, ge=1, le=8, description="tma: staging buffers per warp (16 rows of 128 bytes each), used in turn"
     )
+    ops: Ops = Field((), description="what becomes of each element before it is rounded to D, in order")
 
 
 class Spec(Part):
@@ -230,3 +232,6 @@ def _ctas_are_persistent(s: Spec):
         yield Refusal(
             "schedule.ctas", f"kind: {s.schedule.kind} launches one CTA per tile", "remove ctas, or kind: persistent"
         )
+
+
+add_rules(RULES)

@@ -1,8 +1,3 @@
-/*% if plan.factor %*/
-FACTOR = 0.375  # that D is multiplied by
-
-
-/*% endif %*/
 BLOCK = ${ plan.scales.block }  # elements along k under one scale
 LARGEST = 6.0
 MAGNITUDES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])  # of e2m1, by the low three bits of its code; bit 3 is the sign

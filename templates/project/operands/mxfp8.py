@@ -1,8 +1,3 @@
-/*% if plan.factor %*/
-FACTOR = 0.375  # that D is multiplied by
-
-
-/*% endif %*/
 BLOCK = ${ plan.scales.block }  # elements along k under one scale
 TYPES = {"a": np.dtype(${ plan.inputs[0].numpy }), "b": np.dtype(${ plan.inputs[1].numpy })}
 LARGEST = 448.0

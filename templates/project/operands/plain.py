@@ -1,8 +1,3 @@
-/*% if plan.factor %*/
-FACTOR = 0.375  # that D is multiplied by
-
-
-/*% endif %*/
 /*% if plan.layout != ("k", "k") %*/
 TURNED = [${ plan.turned }]  # stored with k as the row index
 

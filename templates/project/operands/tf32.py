@@ -1,8 +1,3 @@
-/*% if plan.factor %*/
-FACTOR = 0.375  # that D is multiplied by
-
-
-/*% endif %*/
 class Operand:
     """A or B: `stored` as the matrix lies in memory, `values` [rows, k] the numbers it stands for."""
 

@@ -10,13 +10,19 @@ static cudaError_t launch(const ${ plan.name }_args &args, cudaStream_t stream) 
   constexpr int64_t MAX_EXTENT = 0x7fff0000;  // coordinates are int, and the last tile may reach past the edge
   if (!args.a || !args.b || !args.d || args.m < 1 || args.n < 1 || args.k < 1) return cudaErrorInvalidValue;
   if (args.m > MAX_EXTENT || args.n > MAX_EXTENT || args.k > MAX_EXTENT) return cudaErrorInvalidValue;
-  if (args.lda < args.${ plan.row_of("a") } || args.ldb < args.${ plan.row_of("b") } || args.ldd < args.n) return cudaErrorInvalidValue;
+  if (args.lda < args.${ plan.row_of("a") } || args.ldb < args.${ plan.row_of("b") } || args.ldd < args.${ plan.d_columns }) return cudaErrorInvalidValue;
 /*% if "packed" in plan.parts %*/
   ${ part(plan.parts.packed, depth=1) }
 /*% endif %*/
 /*% if plan.scales %*/
   if (!args.sfa || !args.sfb) return cudaErrorInvalidValue;
 /*% endif %*/
+/*% if plan.pairs %*/
+  if (args.n % 2 != 0) return cudaErrorInvalidValue;  // columns of the product in pairs
+/*% endif %*/
+/*% for line in finish_refusals %*/
+  ${ line }
+/*% endfor %*/
 /*% if "limit" in plan.parts %*/
   ${ part(plan.parts.limit, depth=1) }
 /*% endif %*/
@@ -33,8 +39,12 @@ static cudaError_t launch(const ${ plan.name }_args &args, cudaStream_t stream) 
 /*% for name in plan.parameters if name in launcher_locals %*/
   ${ launcher_locals[name] }
 /*% endfor %*/
+/*% set width = "columns" if plan.pairs else "n" %*/
+/*% if plan.pairs and "stage" in plan.parts %*/
+  const int columns = ${ plan.d_columns };  // of D
+/*% endif %*/
 /*% if "stage" in plan.parts %*/
-  const int64_t whole = (n < STORE_STEP ? 1 : n / STORE_STEP) * STORE_STEP;  // columns; store_tail writes the rest
+  const int64_t whole = (${ width } < STORE_STEP ? 1 : ${ width } / STORE_STEP) * STORE_STEP;${ "" if plan.pairs else "  // columns; store_tail writes the rest" }
 /*% endif %*/
 /*% for t in plan.tensor_maps if t.stride %*/
 /*% set element = "Output" if t.operand == "d" else "Input" %*/
@@ -45,6 +55,9 @@ static cudaError_t launch(const ${ plan.name }_args &args, cudaStream_t stream) 
 /*% if plan.scales %*/
   ${ part("gemm/common/launcher/scale_maps.cu", depth=1) }
 /*% endif %*/
+/*% for line in finish_launch %*/
+  ${ line }
+/*% endfor %*/
   ${ part(plan.parts.grid, depth=1) }
   if (!error) error = cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SMEM_BYTES);
   if (error) return error;

@@ -1,1 +1,1 @@
-store(${ acc }, /*% if "release" in plan.parts %*/smem.acc_empty[slot], /*% endif %*/d, ldd, ${ "scale, " if "factor" in plan.parts }${ row }, tile.column, m, n);
+store(${ acc }, /*% if "release" in plan.parts %*/smem.acc_empty[slot], /*% endif %*/d, ldd, ${ row }, tile.column${ " / 2" if plan.pairs }, m, ${ "e.columns" if plan.pairs else "n" }${ ", e" if plan.finish });

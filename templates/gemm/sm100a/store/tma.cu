@@ -1,3 +1,7 @@
+/*% if plan.finish %*/
+${ part("gemm/common/epilogue/finish.cu") }
+
+/*% endif %*/
 ${ part(plan.parts.stage) }
 
 // The last columns of D where they are no whole 16 bytes: a TMA store can end only at a 16-byte step.
@@ -12,15 +16,23 @@ DEVICE void store_tail(const Output *box, Output *d, int64_t ldd, int row, int c
 // Writes D from ${ "what the splits have shared of 32 rows" if "share" in plan.parts else "this warp's 32 lanes of the accumulator at `acc`" }, through its boxes. `turn` runs on from tile to tile:
 // it names the box used longest ago.
 DEVICE void store(${ part(plan.parts.source_parameters) } Output (&boxes)[STAGING][STORE_ROWS * CHUNK], int &turn,
-                  const CUtensorMap &map_d, Output *d, int64_t ldd, /*% if "factor" in plan.parts %*/float scale, /*% endif %*/int row, int column, int m, int n) {
+                  const CUtensorMap &map_d, Output *d, int64_t ldd, int row, int column, int m, int n${ ",\n                  const Epilogue &e" if plan.finish }) {
   const bool leader = threadIdx.x % 32 == 0;
   const int first_lane = threadIdx.x / 32 % 4 * STORE_ROWS, box_row = row + first_lane;
-  for (int c = 0; c < BLOCK_N; c += CHUNK) {
+/*% if plan.finish %*/
+  const int own_row = box_row + threadIdx.x % 32;
+/*% endif %*/
+  for (int c = 0; c < ${ plan.out_n }; c += CHUNK) {
     const int box_column = column + c;
     float v[CHUNK];
-    ${ part(plan.parts.source, depth=2) }
-/*% if "factor" in plan.parts %*/
-    ${ part(plan.parts.factor, depth=2) }
+    ${ part(plan.parts.source, depth=2, row="own_row", column="box_column") }
+/*% if plan.finish and not plan.pairs %*/
+    finish_row(v, own_row, box_column, e);
+/*% endif %*/
+/*% if plan.finish %*/
+/*% for r in plan.finish.reductions %*/
+    reduce_${ r.op }(v, own_row, box_column, e);
+/*% endfor %*/
 /*% endif %*/
     if (leader) bulk_wait_read<STAGING - 1>();
     __syncwarp();  // the box is free

@@ -1,3 +1,7 @@
+/*% if plan.finish %*/
+${ part("gemm/common/epilogue/finish.cu") }
+
+/*% endif %*/
 ${ part(plan.parts.stage) }
 
 // The last columns of D where they are no whole 16 bytes: a TMA store can end only at a 16-byte step.
@@ -11,15 +15,22 @@ DEVICE void store_tail(const Output *box, Output *d, int64_t ldd, int row, int c
 
 // Writes this warp's rows of D through its boxes. `turn` runs on from tile to tile: it names the box used longest ago.
 DEVICE void store(const Accumulators &acc, Output (&boxes)[STAGING][STORE_ROWS * STORE_COLUMNS], int &turn,
-                  const CUtensorMap &map_d, Output *d, int64_t ldd, int row, int column, int m, int n) {
+                  const CUtensorMap &map_d, Output *d, int64_t ldd, int row, int column, int m, int n${ ",\n                  const Epilogue &e" if plan.finish }) {
   const bool leader = threadIdx.x % 32 == 0;
 #pragma unroll
-  for (int i = 0; i < M_BLOCKS * BLOCK_N / STORE_COLUMNS; ++i) {
-    const int block = i / (BLOCK_N / STORE_COLUMNS), c = i % (BLOCK_N / STORE_COLUMNS) * STORE_COLUMNS;
+  for (int i = 0; i < M_BLOCKS * ${ plan.out_n } / STORE_COLUMNS; ++i) {
+    const int block = i / (${ plan.out_n } / STORE_COLUMNS), c = i % (${ plan.out_n } / STORE_COLUMNS) * STORE_COLUMNS;
     const int box_row = row + block * 64 + threadIdx.x / 32 % 4 * STORE_ROWS, box_column = column + c;
+/*% if plan.finish %*/
+    float v[STORE_COLUMNS / 2];
+    finish_part(v, acc[block] + ${ "c" if plan.pairs else "c / 2" }, box_row, box_column, e);
+/*% for r in plan.finish.reductions %*/
+    reduce_${ r.op }(v, box_row, box_column, e);
+/*% endfor %*/
+/*% endif %*/
     if (leader) bulk_wait_read<STAGING - 1>();
     __syncwarp();  // the box is free
-    stage(boxes[turn], acc[block] + c / 2);
+    stage(boxes[turn], ${ "v" if plan.finish else "acc[block] + c / 2" });
     fence_proxy_async();  // by every lane that wrote, before one lane's store reads
     __syncwarp();
     if (leader && box_column + STORE_STEP <= n) tma_store(map_d, boxes[turn], box_column, box_row);

@@ -1,0 +1,5 @@
+// Finishes a thread's row of D: CHUNK columns of it.
+DEVICE void finish_row(float (&v)[CHUNK], int row, int column, const Epilogue &e) {
+#pragma unroll
+  for (int i = 0; i < CHUNK; ++i) v[i] = finish(v[i], row, column + i, e);
+}

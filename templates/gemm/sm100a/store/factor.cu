@@ -1,2 +1,0 @@
-#pragma unroll
-for (int i = 0; i < CHUNK; ++i) v[i] *= scale;
