@@ -3,6 +3,8 @@
 `-m slow` runs all shapes and, on the one that wraps the rings most, three timings; without it a small shape each.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from rungs import RUNGS, VARIANTS, made
@@ -11,6 +13,8 @@ from kgen.build import compile_cubin, compile_ptx
 from kgen.commands.sources import source_of_text
 from kgen.emulation import CLC_MODES, make_problem, prove, run, shapes
 from kgen.errors import PlanError, SpecError
+from kgen.protocol.explore import check
+from kgen.protocol.from_plan import program_of, tiles_per_cta
 from kgen.spec.edit import set_values
 
 
@@ -73,6 +77,29 @@ def test_every_tile_is_computed_whatever_launch_control_answers(mode, tmp_path):
     assert intact and (d.astype(float) == _product(problem).astype(d.dtype).astype(float)).all()
 
 
+BROKEN = {  # what a template might say instead, and the variant whose kernel it changes
+    "a role that frees no answer": ("clc_alone", "  mbarrier_arrive(smem.clc_empty[clc.slot]);\n", ""),
+    "the answer's bytes": ("clc_alone", "clc_full[clc.slot], CLC_BYTES)", "clc_full[clc.slot], CLC_BYTES + 16)"),
+    "asking on": ("clc_alone", "while (next_tile(smem, clc) >= 0)", "while (next_tile(smem, clc) >= -1)"),
+    "the counter left": ("split_k_alone", "*counter = 0;", "*counter = before + 1;"),
+    "who is last": ("split_k_alone", "0) + 1 == splits;", "0) == 0;"),
+    "the first k tile": ("split_k_alone", "k0 > range.begin)", "k0 > 0)"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_kernel_is_caught(what, tmp_path):
+    name, before, after = BROKEN[what]
+    plan, project = compiled(name, tmp_path)
+    path = project / f"{name}.cu"
+    assert before in path.read_text()
+    path.write_text(path.read_text().replace(before, after, 1))
+    ptx = compile_ptx(project, plan.arch).artifact.read_text()
+    tile_m, tile_n = plan.cluster_tile
+    proof = prove(plan, ptx, only=[(5 * tile_m - 3, 3 * tile_n, 130)], seeds=2)
+    assert proof.exit_code != 0
+
+
 def _product(problem):
     return problem.a.astype(np.float64) @ problem.b.astype(np.float64).T
 
@@ -99,14 +126,11 @@ def test_what_does_not_fit_is_refused(base, assignment, message):
         source_of_text(set_values(RUNGS[base].text, [assignment]), "x")
 
 
-def test_an_answer_that_nobody_frees_is_found():
-    """A role that forgot to say that it has read an answer: the scheduler waits for ever."""
-    import dataclasses
-
-    from kgen.protocol.explore import check
-    from kgen.protocol.from_plan import program_of, tiles_per_cta
-
-    plan = made("clc").plan
+@pytest.mark.parametrize("more", [1, -1])
+def test_a_wrong_count_of_who_reads_answers_is_found(more):
+    """One too many: the scheduler waits for ever. One too few: an answer is overwritten under a reader."""
+    plan = made("clc_alone").plan
     program = program_of(plan)
-    more = [dataclasses.replace(b, count=b.count + (b.name == "clc_empty")) for b in program.barriers]
-    assert not check(dataclasses.replace(program, barriers=tuple(more)), tiles_per_cta(plan)).proven
+    counts = [replace(b, count=b.count + more * (b.name == "clc_empty")) for b in program.barriers]
+    assert check(program, tiles_per_cta(plan)).proven
+    assert not check(replace(program, barriers=tuple(counts)), tiles_per_cta(plan)).proven
