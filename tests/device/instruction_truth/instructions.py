@@ -162,8 +162,13 @@ def module(number: int) -> str:
 
 
 def defined(text: str, words: np.ndarray) -> np.ndarray:
-    """bool [COUNT]: where PTX says what comes out. Dividing an integer by zero, or its minimum by -1, is not."""
+    """bool [COUNT]: where PTX says what comes out.
+
+    Dividing an integer by zero, or its minimum by -1, is not defined; bfe is for positions and lengths of 0..255.
+    """
     name, t = text.split(".")[0], text.split(".")[-1]
+    if name == "bfe":
+        return ((words[:, 1:] & np.uint64(0xFFFFFFFF)) <= 255).all(1)
     if name not in ("div", "rem") or t[0] not in "su":
         return np.ones(len(words), bool)
     bits = int(t[1:])
