@@ -60,11 +60,10 @@ class Format:
 
     @property
     def nan_code(self) -> int:
-        """Canonical NaN in the register. Of the tf32 NaN all bits are set, as in f32."""
+        """Canonical NaN in the register; the unused low bits of a tf32 are zero in it as in every code."""
         if self.special == "finite":
             raise EmulatorError(f"{self.name} has no NaN")
-        ones = (1 << (self.exponent + self.mantissa)) - 1
-        return (ones << self.shift) | ((1 << self.shift) - 1)
+        return ((1 << (self.exponent + self.mantissa)) - 1) << self.shift
 
     @cached_property
     def table(self) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 
 from kgen.emulator import formats
 from kgen.emulator.isa import exact, half, narrow
-from kgen.emulator.isa.floating import flush, round_f32
+from kgen.emulator.isa.floating import flush, one_nan, round_f32, saturate
 from kgen.emulator.isa.helpers import nothing, through
 from kgen.emulator.memory import GLOBAL_WINDOW, LOCAL_WINDOW, SHARED_WINDOW
 from kgen.emulator.operands import Reg, Symbol
@@ -78,7 +78,7 @@ def _float_int(b, inst, out, source, mode, ftz):
     info = np.iinfo(f"{'i' if out[0] == 's' else 'u'}{int(out[1:]) // 8}")
 
     def f(p):
-        return exact.to_integer(whole(read(p).astype(np.float64)), info.dtype)
+        return exact.to_integer(whole(read(p).astype(np.float64)), info.dtype, source == "f64")
 
     return through(f, b.wide_dst(inst.operands[0], out), x)
 
@@ -108,7 +108,7 @@ def _float_float(b, inst, out, source, mode, ftz, sat, satfinite, relu):
     if relu:
         steps.append(lambda r: np.where((r > 0) | np.isnan(r), r, r.dtype.type(0)))
     if sat:
-        steps.append(lambda r: np.where(np.isnan(r), 0, np.clip(r, 0, 1)))
+        steps.append(saturate)
 
     def value(p):
         r = read(p)
@@ -121,14 +121,41 @@ def _float_float(b, inst, out, source, mode, ftz, sat, satfinite, relu):
     if out == "f32":
         if source == "f64" and mode in ("rz", "rm", "rp"):
             return through(lambda p: round_f32(value(p), mode), b.dst(d, "f32"), x)
-        return through(lambda p: (flush if ftz else np.asarray)(value(p).astype(np.float32)), b.dst(d, "f32"), x)
+        # Only these conversions have one NaN; the others keep sign and payload.
+        settle = one_nan if source == "f16" or (source == "f32" and mode in _TO_INT) else np.asarray
+        if ftz:
+            return through(lambda p: flush(settle(value(p).astype(np.float32))), b.dst(d, "f32"), x)
+        return through(lambda p: settle(value(p).astype(np.float32)), b.dst(d, "f32"), x)
     if out == "tf32":
-        f = lambda p: formats.encode(value(p), formats.TF32, mode or "rna", satfinite)  # noqa: E731
-        return through(f, b.dst(d, "b32"), x)
+        mode = mode or "rna"
+        f = lambda p: formats.encode(value(p), formats.TF32, mode, satfinite)  # noqa: E731
+        return through(_cut_nan(f) if mode == "rna" and not satfinite else f, b.dst(d, "b32"), x)
     if mode in ("rz", "rm", "rp") or satfinite:
         fmt, r = formats.FORMATS[out], mode or "rn"
-        return through(lambda p: formats.encode(value(p), fmt, r, satfinite), b.dst(d, "b16"), x)
-    return through(lambda p: half.narrow(out, value(p)), b.dst(d, "b16"), x)
+        f = lambda p: formats.encode(value(p), fmt, r, satfinite)  # noqa: E731
+    else:
+        f = lambda p: half.narrow(out, value(p))  # noqa: E731
+    return through(_short_nan(f) if (out, source) == ("f16", "f64") and not satfinite else f, b.dst(d, "b16"), x)
+
+
+def _cut_nan(f):
+    """cvt.rna.tf32 f with its NaNs: the low 13 bits are cut off, even if an infinity stays."""
+
+    def g(p):
+        return np.where(np.isnan(p), np.ascontiguousarray(p).view(np.uint32) & np.uint32(0xFFFFE000), f(p))
+
+    return g
+
+
+def _short_nan(f):
+    """cvt.f16.f64 f with its NaNs: quiet, with the sign and the upper payload; the others to f16 give 0x7fff."""
+
+    def g(p):
+        bits = np.ascontiguousarray(p).view(np.uint64)
+        code = bits >> np.uint64(48) & np.uint64(0x8000) | np.uint64(0x7E00) | bits >> np.uint64(42) & np.uint64(0x3FF)
+        return np.where(np.isnan(p), code.astype(np.uint16), f(p))
+
+    return g
 
 
 _WINDOWS = {

@@ -1,6 +1,7 @@
 """Results rounded once, in any direction, of exact arithmetic. PTX ISA §9.7.3 (.rn .rz .rm .rp of f64), §9.7.9.21.
 
 f64 has no wider type to compute in, so the directed modes go through rationals; they are rare and may be slow.
+A NaN operand comes out quiet, with its sign and payload.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from fractions import Fraction
 
 import numpy as np
 
-__all__ = ["add", "divide", "fused", "integer_to_f64", "lanes", "multiply", "odd_f64", "to_integer"]
+__all__ = [
+    "add", "divide", "fused", "integer_to_f64", "lanes", "multiply", "odd_f64", "reciprocal", "root", "subtract",
+    "to_integer",
+]  # fmt: skip
 
 
 def _round(exact: Fraction, mode: str) -> float:
@@ -46,6 +50,11 @@ def add(x: float, y: float, mode: str) -> float:
     return _round(exact, mode) if exact else _sum_of_zero(x + y, x, y, mode)
 
 
+def subtract(x: float, y: float, mode: str) -> float:
+    """x - y. A NaN keeps its sign."""
+    return add(x, y if math.isnan(y) else -y, mode)
+
+
 def multiply(x: float, y: float, mode: str) -> float:
     """x * y."""
     if not (math.isfinite(x) and math.isfinite(y)) or x == 0 or y == 0:
@@ -60,12 +69,29 @@ def divide(x: float, y: float, mode: str) -> float:
     return _round(Fraction(x) / Fraction(y), mode)
 
 
+def reciprocal(x: float, mode: str) -> float:
+    """1 / x."""
+    return divide(1.0, x, mode)
+
+
+def root(x: float, mode: str) -> float:
+    """The square root of x."""
+    near = float(np.sqrt(np.float64(x)))
+    if not math.isfinite(near) or x == 0 or mode == "rn":
+        return near
+    # The root itself may be irrational, so squares are compared.
+    square, exact = Fraction(near) ** 2, Fraction(x)
+    if mode == "rp":
+        return math.nextafter(near, math.inf) if square < exact else near
+    return math.nextafter(near, 0.0) if square > exact else near
+
+
 def fused(x: float, y: float, z: float, mode: str) -> float:
     """x * y + z."""
     if not (math.isfinite(x) and math.isfinite(y)):
         return x * y + z
     if not math.isfinite(z):
-        return z
+        return z + z  # infinite, or a quiet NaN
     exact = Fraction(x) * Fraction(y) + Fraction(z)
     if exact:
         return _round(exact, mode)
@@ -97,11 +123,11 @@ def odd_f64(values):
     return np.where(negative, -r, r)
 
 
-def to_integer(values, dtype):
+def to_integer(values, dtype, from_f64: bool):
     """Whole f64 values to an integer type: out of range goes to its ends.
 
-    NaN is 0 in types of up to 32 bits (the document says so); in 64 bits it is 0x8000000000000000, which is what
-    the hardware gives and the document does not say.
+    NaN of the shorter float types is 0 in types of up to 32 bits (the document says so). In 64 bits, and from f64
+    always, it is the integer's highest bit alone: what the hardware gives and the document does not say.
     """
     info = np.iinfo(dtype)
     top = float(info.max) if info.bits < 64 else 2.0 ** (64 - (info.kind == "i"))
@@ -109,6 +135,6 @@ def to_integer(values, dtype):
     over, under = values >= top, values <= info.min
     r = np.where(nan | over | under, 0.0, values).astype(dtype)
     r = np.where(over, dtype.type(info.max), np.where(under, dtype.type(info.min), r))
-    if info.bits == 64:
-        return np.where(nan, np.array(1 << 63, np.uint64).view(dtype), r)
+    if info.bits == 64 or from_f64:
+        return np.where(nan, dtype.type(info.min if info.kind == "i" else 1 << (info.bits - 1)), r)
     return r

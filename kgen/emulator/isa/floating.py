@@ -3,6 +3,8 @@
 f32 results are float64 results rounded once (exact for add, sub, mul; div and sqrt as well, since float64 holds
 more than twice the bits). fma is done exactly: see `fused`. The .approx functions are float64 functions rounded
 to f32: within the document's bounds, not bit for bit what the hardware gives.
+
+Whatever the NaN that comes in, f32 arithmetic gives 0x7fffffff; f64 arithmetic keeps sign and payload.
 """
 
 from __future__ import annotations
@@ -10,19 +12,33 @@ from __future__ import annotations
 import numpy as np
 
 from kgen.emulator.isa import exact, half, integer
-from kgen.emulator.isa.helpers import apply, through, unary
+from kgen.emulator.isa.helpers import apply, put, through, unary
 from kgen.emulator.registry import op
 from kgen.errors import EmulatorError
 
 ROUNDINGS = ("rn", "rz", "rm", "rp")
 _TINY = np.float32(2.0**-126)
+_NAN = np.uint32(0x7FFFFFFF).view(np.float32)
 _OPS = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
-_EXACT = {"add": exact.add, "sub": lambda x, y, mode: exact.add(x, -y, mode), "mul": exact.multiply}
+_EXACT = {"add": exact.add, "sub": exact.subtract, "mul": exact.multiply}
 
 
 def flush(x):
     """Subnormal f32 to zero of the same sign."""
     return np.where(np.abs(x) < _TINY, np.copysign(np.float32(0), x), x)
+
+
+def one_nan(r):
+    """f32 results with every NaN 0x7fffffff; changed in place."""
+    # The sum of squares is NaN just if one of them is, and cheaper than asking each.
+    if (total := r.dot(r)) != total:
+        r[np.isnan(r)] = _NAN
+    return r
+
+
+def saturate(r):
+    """To 0..1; NaN and -0 are +0."""
+    return np.where(r > 0, np.minimum(r, r.dtype.type(1)), r.dtype.type(0))
 
 
 def round_f32(exact, mode: str):
@@ -42,9 +58,14 @@ def round_f32(exact, mode: str):
     return np.where(finite & (exact < 0) & (back < exact), up, r)
 
 
-def to_odd_sum(p, c):
-    """p + c in float64, rounded to odd, so that one more rounding to f32 is right (Boldo and Melquiond)."""
+def to_odd_sum(p, c, mode: str = "rn"):
+    """p + c in float64, rounded to odd, so that one more rounding to f32 is right (Boldo and Melquiond).
+
+    The mode decides only the sign of an exact zero: negative when rounding down, unless both terms are +0.
+    """
     s = p + c
+    if mode == "rm":
+        s = np.where((s == 0) & (np.signbit(p) | np.signbit(c)), -0.0, s)
     bb = s - p
     err = (p - (s - bb)) + (c - bb)
     bits = s.view(np.int64)
@@ -65,15 +86,15 @@ def fused(a, b, c, mode: str = "rn"):
         tie = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
         if not (tie | (np.abs(total) < _TINY)).any():
             return total.astype(np.float32)
-    return round_f32(to_odd_sum(product, c), mode)
+    return round_f32(to_odd_sum(product, c, mode), mode)
 
 
 def _f32_function(mods, f, arity_modes=True):
-    """Wraps f(values..., mode) with .ftz and .sat."""
+    """Wraps f(values..., mode) with .ftz, .sat and the one NaN."""
     mode = mods.choose(*ROUNDINGS) or "rn"
     ftz, sat = mods.flag("ftz"), mods.flag("sat")
     if not (ftz or sat):
-        return lambda *x: f(*x, mode)
+        return lambda *x: one_nan(f(*x, mode))
 
     def wrapped(*x):
         if ftz:
@@ -81,7 +102,7 @@ def _f32_function(mods, f, arity_modes=True):
         r = f(*x, mode)
         if ftz:
             r = flush(r)
-        return np.where(np.isnan(r), np.float32(0), np.clip(r, 0, 1)) if sat else r
+        return saturate(r) if sat else one_nan(r)
 
     return wrapped
 
@@ -92,7 +113,17 @@ def _basic(ufunc, mode):
     if ufunc is np.multiply:
         return lambda a, b: round_f32(a.astype(np.float64) * b, mode)
     sign = -1.0 if ufunc is np.subtract else 1.0
-    return lambda a, b: round_f32(to_odd_sum(a.astype(np.float64), sign * b.astype(np.float64)), mode)
+    return lambda a, b: round_f32(to_odd_sum(a.astype(np.float64), sign * b.astype(np.float64), mode), mode)
+
+
+def _plain(ufunc, d: int, x: int, y: int):
+    """d = ufunc(x, y) of f32 rows."""
+
+    def fn(w, m):
+        v = w.v
+        put(v[d], one_nan(ufunc(v[x], v[y])), m)
+
+    return fn
 
 
 def _packed(f):
@@ -116,7 +147,7 @@ def arithmetic(b, inst, mods):
             mods.last()
             mods.need("rn")
             d, x, y = b.dst(d, "f32"), b.src(x, half.ELEMENT[type_]), b.src(y, "f32")
-            return through(lambda p, q: ufunc(half.widen(type_, p), q), d, x, y)
+            return through(lambda p, q: one_nan(ufunc(half.widen(type_, p), q)), d, x, y)
         return half.arithmetic(b, inst, mods, type_)
     if type_ in ("f32", "f32x2"):
         plain = not set(mods.left) & {"ftz", "sat", "rz", "rm", "rp"}
@@ -126,7 +157,7 @@ def arithmetic(b, inst, mods):
         if type_ == "f32x2":
             return through(_packed(f), b.dst(d, "b64"), b.src(x, "b64"), b.src(y, "b64"))
         d, x, y = b.dst(d, "f32"), b.src(x, "f32"), b.src(y, "f32")
-        return apply(ufunc, d, x, y) if plain else through(f, d, x, y)
+        return _plain(ufunc, d, x, y) if plain else through(f, d, x, y)
     if type_ == "f64":
         mode = mods.choose(*ROUNDINGS) or "rn"
         d, x, y = b.dst(d, "f64"), b.src(x, "f64"), b.src(y, "f64")
@@ -151,7 +182,7 @@ def fma(b, inst, mods):
             mods.need("rn")
             e = half.ELEMENT[type_]
             d, x, y, z = b.dst(d, "f32"), b.src(x, e), b.src(y, e), b.src(z, "f32")
-            return through(lambda p, q, r: fused(half.widen(type_, p), half.widen(type_, q), r), d, x, y, z)
+            return through(lambda p, q, r: one_nan(fused(half.widen(type_, p), half.widen(type_, q), r)), d, x, y, z)
         return half.fma(b, inst, mods, type_)
     if type_ == "f64":
         f = exact.lanes(exact.fused, mods.need(*ROUNDINGS))
@@ -200,8 +231,7 @@ def min_max(b, inst, mods):
     if type_ in half.TYPES:
         return half.min_max(b, inst, mods, type_, ufunc, nan, xorsign)
 
-    def f(*x):
-        *x, _ = x
+    def pure(*x):
         if xorsign:
             sign = np.signbit(x[0]) ^ np.signbit(x[1])
         if absolute or xorsign:
@@ -211,8 +241,8 @@ def min_max(b, inst, mods):
             r = pick(ufunc, r, v, nan)
         return np.where(sign, -r, r) if xorsign else r
 
-    wrapped = _f32_function(mods, f)
-    return through(wrapped, b.dst(inst.operands[0], type_), *(b.src(x, type_) for x in inst.operands[1:]))
+    f = _f32_function(mods, lambda *x: pure(*x[:-1])) if type_ == "f32" else pure
+    return through(f, b.dst(inst.operands[0], type_), *(b.src(x, type_) for x in inst.operands[1:]))
 
 
 @op("neg", "abs")
@@ -221,8 +251,7 @@ def sign(b, inst, mods):
     if integer.is_integer(type_):
         return integer.negate(b, inst, type_) if inst.op == "neg" else integer.absolute(b, inst, type_)
     if type_ in half.TYPES:
-        mods.flag("ftz")
-        return half.sign(b, inst, type_)
+        return half.sign(b, inst, type_, mods.flag("ftz"))
     ufunc = np.negative if inst.op == "neg" else np.absolute
     d, x = b.dst(inst.operands[0], type_), b.src(inst.operands[1], type_)
     if mods.flag("ftz"):
@@ -240,6 +269,7 @@ _FUNCTIONS = {
     "cos": np.cos,
     "tanh": np.tanh,
 }
+_DIRECTED = {"rcp": exact.reciprocal, "sqrt": exact.root}  # of f64
 
 
 @op(*_FUNCTIONS)
@@ -252,8 +282,10 @@ def function(b, inst, mods):
         mods.flag("ftz")
         return half.function(b, inst, type_, core)
     if type_ == "f64":
-        mods.flag("ftz", "rn")
-        return through(core, b.dst(d, "f64"), b.src(x, "f64"))
+        mods.flag("ftz")
+        mode = mods.choose(*ROUNDINGS) or "rn"
+        f = core if mode == "rn" else exact.lanes(_DIRECTED[inst.op], mode)
+        return through(f, b.dst(d, "f64"), b.src(x, "f64"))
     f = _f32_function(mods, lambda p, mode: round_f32(core(p.astype(np.float64)), mode))
     return through(f, b.dst(d, "f32"), b.src(x, "f32"))
 

@@ -57,16 +57,23 @@ def _odd_f32(values):
     return near
 
 
-def _tiny(type_: str):
-    return np.float32(2.0**-14 if type_.startswith("f16") else 2.0**-126)
+def _flush(type_: str, x):
+    """Subnormals to zero of the same sign."""
+    smallest = 2.0**-14 if type_.startswith("f16") else 2.0**-126
+    return np.where(np.abs(x) < smallest, np.copysign(x.dtype.type(0), x), x)
+
+
+def _reader(type_: str, ftz: bool):
+    """Codes to float32 operands."""
+    return (lambda p: _flush(type_, widen(type_, p))) if ftz else (lambda p: widen(type_, p))
 
 
 def _finish(type_, ftz, sat, relu=False):
     def f(r):
         if ftz:
-            r = np.where(np.abs(r) < _tiny(type_), np.copysign(np.float32(0), r), r)
+            r = _flush(type_, r)
         if sat:
-            r = np.where(np.isnan(r), 0, np.clip(r, 0, 1))
+            r = np.where(r > 0, np.minimum(r, r.dtype.type(1)), r.dtype.type(0))  # NaN and -0 are +0
         if relu:
             r = np.where((r > 0) | np.isnan(r), r, 0)
         return narrow(type_, r)
@@ -78,12 +85,13 @@ def arithmetic(b, inst, mods, type_):
     """add, sub, mul."""
     ufunc = _OPS[inst.op]
     mods.flag("rn")
-    finish = _finish(type_, mods.flag("ftz"), mods.flag("sat"))
+    ftz = mods.flag("ftz")
+    read, finish = _reader(type_, ftz), _finish(type_, ftz, mods.flag("sat"))
     e = ELEMENT[type_]
     d, x, y = (inst.operands[0], *inst.operands[1:])
 
     def f(p, q):
-        return finish(ufunc(widen(type_, p).astype(np.float64), widen(type_, q)))
+        return finish(ufunc(read(p).astype(np.float64), read(q)))
 
     return through(f, b.dst(d, e), b.src(x, e), b.src(y, e))
 
@@ -91,7 +99,8 @@ def arithmetic(b, inst, mods, type_):
 def fma(b, inst, mods, type_):
     """fma: products are exact in float64, and so are sums unless exponents lie 40 apart, where rn is the same."""
     mods.flag("rn")
-    finish = _finish(type_, mods.flag("ftz"), mods.flag("sat"), mods.flag("relu"))
+    ftz = mods.flag("ftz")
+    read, finish = _reader(type_, ftz), _finish(type_, ftz, mods.flag("sat"), mods.flag("relu"))
     if mods.flag("oob"):
         raise EmulatorError("fma.oob is not modelled")
     e = ELEMENT[type_]
@@ -99,35 +108,41 @@ def fma(b, inst, mods, type_):
     def f(p, q, r):
         from kgen.emulator.isa.floating import to_odd_sum
 
-        product = widen(type_, p).astype(np.float64) * widen(type_, q)
-        return finish(to_odd_sum(product, widen(type_, r).astype(np.float64)))
+        product = read(p).astype(np.float64) * read(q)
+        return finish(to_odd_sum(product, read(r).astype(np.float64)))
 
     return through(f, b.dst(inst.operands[0], e), *(b.src(x, e) for x in inst.operands[1:]))
 
 
 def min_max(b, inst, mods, type_, ufunc, nan, xorsign):
-    """min, max."""
+    """min, max. .xorsign.abs compares magnitudes and takes its sign from both operands, a NaN among them too."""
     from kgen.emulator.isa.floating import pick
 
-    finish = _finish(type_, mods.flag("ftz"), False)
-    if xorsign:
-        raise EmulatorError("min/max.xorsign of half types is not modelled")
+    ftz = mods.flag("ftz")
+    read, finish = _reader(type_, ftz), _finish(type_, ftz, False)
     e = ELEMENT[type_]
 
     def f(p, q):
-        return finish(pick(ufunc, widen(type_, p), widen(type_, q), nan))
+        p, q = read(p), read(q)
+        if not xorsign:
+            return finish(pick(ufunc, p, q, nan))
+        r = pick(ufunc, np.abs(p), np.abs(q), nan)
+        return finish(np.where(np.signbit(p) ^ np.signbit(q), -r, r))
 
     return through(f, b.dst(inst.operands[0], e), b.src(inst.operands[1], e), b.src(inst.operands[2], e))
 
 
-def sign(b, inst, type_):
-    """neg, abs: on the sign bits alone."""
+def sign(b, inst, type_, ftz: bool):
+    """neg, abs: on the sign bits alone, except that NaN is 0x7fff."""
     e = ELEMENT[type_]
-    bit = 0x80008000 if e == "b32" else 0x8000
-    neg = inst.op == "neg"
+    ufunc, bits = (np.bitwise_xor, 0x8000) if inst.op == "neg" else (np.bitwise_and, 0x7FFF)
+    smallest = np.uint16(0x80 if type_.startswith("bf16") else 0x400)  # of the normal numbers
 
     def f(p):
-        return p ^ p.dtype.type(bit) if neg else p & p.dtype.type(~bit & (0xFFFFFFFF if e == "b32" else 0xFFFF))
+        codes = canonical(type_, ufunc(np.ascontiguousarray(p).view(np.uint16), np.uint16(bits)))
+        if ftz:
+            codes = np.where(codes & np.uint16(0x7FFF) < smallest, codes & np.uint16(0x8000), codes)
+        return codes.view(p.dtype)
 
     return through(f, b.dst(inst.operands[0], e), b.src(inst.operands[1], e))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from functools import cache
 
 import numpy as np
 
@@ -77,8 +78,9 @@ def _arithmetic():
             yield f"{op}.ftz.{t}", t, 2
         yield f"{op}.ftz.f32", "f32", 2
         yield f"{op}.sat.f32", "f32", 2
-    for op in ("min.f32", "max.f32", "min.NaN.f32", "max.NaN.f32", "min.f64", "max.f64", "copysign.f32", "copysign.f64"):
+    for op in ("min.f32", "max.f32", "min.NaN.f32", "max.NaN.f32", "min.f64", "max.f64"):
         yield op, op[-3:], 2
+    yield from (("copysign.f32", "f32", 2), ("copysign.f64", "f64", 2))
     for t in ("s16", "u16", "s32", "u32", "s64", "u64"):
         for op in ("add", "sub", "mul.lo", "mul.hi", "div", "rem", "min", "max"):
             yield f"{op}.{t}", t, 2
@@ -119,6 +121,7 @@ def _storage(t: str) -> str:
     return f"b{max(bits, 16)}"
 
 
+@cache
 def forms() -> list[tuple[str, str, tuple[str, ...]]]:
     """(instruction, storage of the result, storage of the operands), in a fixed order."""
     made = []
@@ -162,8 +165,13 @@ def module(number: int) -> str:
 
 
 def defined(text: str, words: np.ndarray) -> np.ndarray:
-    """bool [COUNT]: where PTX says what comes out. Dividing an integer by zero, or its minimum by -1, is not."""
+    """bool [COUNT]: where PTX says what comes out.
+
+    Dividing an integer by zero, or its minimum by -1, is not defined; bfe is for positions and lengths of 0..255.
+    """
     name, t = text.split(".")[0], text.split(".")[-1]
+    if name == "bfe":
+        return ((words[:, 1:] & np.uint64(0xFFFFFFFF)) <= 255).all(1)
     if name not in ("div", "rem") or t[0] not in "su":
         return np.ones(len(words), bool)
     bits = int(t[1:])
@@ -181,8 +189,8 @@ def _edges(bits: int, exponent: int, fraction: int) -> list[int]:
     """Bit patterns of a float type at which something changes."""
     top, one = (1 << exponent) - 1, 1 << fraction
     bias = top >> 1
-    fields = [0, 1, bias - 1, bias, bias + 1, bias + 8, bias + 15, bias + 16, bias + 31, bias + 32, bias + 63, bias + 64,
-              bias - fraction, bias - fraction - 1, top - 1, top]  # fmt: skip
+    fields = [0, 1, *(bias + i for i in (-1, 0, 1, 8, 15, 16, 31, 32, 63, 64))]
+    fields += [bias - fraction, bias - fraction - 1, top - 1, top]
     parts = [0, 1, one >> 1, (one >> 1) + 1, one - 1]
     found = [f << fraction | p for f in fields if 0 <= f <= top for p in parts]
     return [v | s << (bits - 1) for v in found for s in (0, 1)]
