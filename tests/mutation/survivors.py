@@ -33,7 +33,7 @@ REASONS = [
      "lane 0 has waited for it."),
     ("__syncwarp", r"fence_proxy_async.*\n.*__syncwarp", "", UNSEEN,
      "Likewise: on a card lane 0 might store a box before another lane has written its row."),
-    ("accumulator", "", "gemm_step7", HARMLESS, "The kernel has one accumulator: its slot is always 0."),
+    ("accumulator", "", "gemm_step7 gemm_step8", HARMLESS, "The kernel has one accumulator: its slot is always 0."),
     ("slot", "", "gemm_step7 gemm_step8", HARMLESS, "One consumer: its number is always 0."),
     ("phase kept", r"phase \^= 1", "gemm_step4 gemm_step5", HARMLESS, "One tile per CTA: nobody waits again."),
     ("store groups", r"STAGING - 1", "gemm_step4 gemm_step5 gemm_step6", HARMLESS,
