@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "protocol")]
 
 from engine import Fate, fate, proven  # noqa: E402
+from survivors import HARMLESS, reason  # noqa: E402
 from table import TABLE, Mutant, mutants  # noqa: E402
 from variants import preset_plans  # noqa: E402
 
@@ -59,30 +59,39 @@ def line(key: Key, f: Fate) -> str:
 
 
 def tables(fates: dict[Key, Fate]) -> str:
-    """Numbers per step and per group, then every survivor."""
-    lines = ["| kernel | mutants | emulator | check | either | survive | no PTX |", "|---|---|---|---|---|---|---|"]
-    kernels = sorted({kernel for kernel, _ in fates})
-    for kernel in [*kernels, "all"]:
-        lines.append(_row(kernel, [f for (k, _), f in fates.items() if kernel in (k, "all")]))
-    lines += ["", lines[0].replace("kernel", "group"), lines[1]]
-    lines += [_row(group, [f for f in fates.values() if f.group == group]) for group in TABLE]
-    survivors = Counter()
-    for (_, name), f in fates.items():
-        if f.compiles and not f.caught:
-            what, _, change = name.partition(", line ")
-            survivors[what, change.partition(": ")[2]] += 1
-    lines += ["", "| survivor | change | times |", "|---|---|---|"]
-    lines += [f"| {what} | `{change}` | {n} |" for (what, change), n in sorted(survivors.items())]
+    """Numbers per step and per group, then every survivor with its reason."""
+    sources = {p.name: render_kernel(p) for p in plans(STEPS)}
+    why = {key: reason(*key, sources[key[0]]) or ("unseen", "not looked into") for key, f in fates.items() if alive(f)}
+    head = "| mutants | emulator | check | either | harmless | not seen | caught of the harmful |\n|" + "---|" * 8
+    lines = ["| kernel " + head]
+    for kernel in [*sorted({kernel for kernel, _ in fates}), "all"]:
+        lines.append(_row(kernel, {key: f for key, f in fates.items() if kernel in (key[0], "all")}, why))
+    lines += ["", "| group " + head]
+    lines += [_row(group, {key: f for key, f in fates.items() if f.group == group}, why) for group in TABLE]
+    told: dict[tuple, list[str]] = {}
+    for (kernel, name), said in why.items():
+        row, _, rest = name.partition(", line ")
+        told.setdefault((*said, row, " ".join(rest.partition(": ")[2].split())), []).append(
+            kernel.removeprefix("gemm_")
+        )
+    lines += ["", "| survivor | change | kernels | kind | why |", "|---|---|---|---|---|"]
+    for (kind, text, row, change), kernels in sorted(told.items()):
+        where = ", ".join(sorted(set(kernels)))
+        lines.append(f"| {row} | `{change}` | {where} | {kind} | {text} |")
     return "\n".join(lines)
 
 
-def _row(name: str, fates: list[Fate]) -> str:
-    ran = [f for f in fates if f.compiles]
+def alive(f: Fate) -> bool:
+    return f.compiles and not f.caught
+
+
+def _row(name: str, fates: dict[Key, Fate], why: dict[Key, tuple[str, str]]) -> str:
+    ran = [f for f in fates.values() if f.compiles]
     by_emulator, by_check = sum(bool(f.emulator) for f in ran), sum(f.protocol not in ("", "-") for f in ran)
-    caught = sum(f.caught for f in ran)
-    share = f"{caught} ({100 * caught / max(len(ran), 1):.1f} %)"
-    cells = (name, len(ran), by_emulator, by_check, share, len(ran) - caught, len(fates) - len(ran))
-    return "| " + " | ".join(map(str, cells)) + " |"
+    harmless = sum(why[key][0] == HARMLESS for key in fates if key in why)
+    caught, unseen = sum(f.caught for f in ran), sum(key in why for key in fates) - harmless
+    share = f"{100 * caught / max(caught + unseen, 1):.1f} %"
+    return "| " + " | ".join(map(str, (name, len(ran), by_emulator, by_check, caught, harmless, unseen, share))) + " |"
 
 
 def main() -> None:

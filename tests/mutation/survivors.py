@@ -1,0 +1,63 @@
+"""Why a mutant survives: it is harmless (the kernel is as right as before), or nothing here can see it."""
+
+from __future__ import annotations
+
+import re
+
+HARMLESS, UNSEEN = "harmless", "unseen"
+# (row of the table, what the changed line and its neighbours say, kernels, kind, reason)
+REASONS = [
+    ("relinquish", "", "", HARMLESS,
+     "A CTA that ends gives up the permit too; others on its SM would only wait longer for it."),
+    ("before", r"fence_before.*\n.*(?:cluster_sync|__syncthreads)\(\);", "", HARMLESS,
+     "At the barriers around allocation and release nobody has unfinished accesses: loads were waited for by "
+     "tcgen05.wait::ld, MMAs through their commit, which contains this fence."),
+    ("after", r"fence_after.*\n.*const uint32_t tmem", "", HARMLESS,
+     "Every later access follows an mbarrier wait with a fence of its own."),
+    ("after", r"fence_after.*\n.*tcgen05_dealloc", "", HARMLESS,
+     "All accesses are complete at this barrier, and dealloc is none itself; the emulator asks only for that."),
+    ("after", r"acc_empty.*\n.*fence_after", "", HARMLESS,
+     "The fence after the wait for the first k tile comes before the first MMA as well; without both, the emulator "
+     "warns."),
+    ("after", r"smem\.full.*\n.*fence_after", "", HARMLESS,
+     "What `full` announces was written by TMA, not to tensor memory; the fence after `acc_empty` (or that of the "
+     "barrier between tiles) orders the accumulator."),
+    ("cluster_sync", r"cluster_sync.*\n.*if \(warp == MMA_WARP\)", "", HARMLESS,
+     "The next cluster barrier comes before every use of a barrier or of the peer; that a CTA of a cluster runs before "
+     "its peer's allocation is granted by the launch in the emulator."),
+    ("__syncwarp", r"fence_before.*\n.*__syncwarp", "", UNSEEN,
+     "The emulator executes tcgen05.wait::ld for a warp as one, so that lane 0 never arrives before another lane has "
+     "loaded, and keeps what a warp knows, not a lane."),
+    ("__syncwarp", r"bulk_wait_read.*\n.*__syncwarp", "", UNSEEN,
+     "The lanes of a warp reconverge after a branch in the emulator; on a card another lane might write a box before "
+     "lane 0 has waited for it."),
+    ("__syncwarp", r"fence_proxy_async.*\n.*__syncwarp", "", UNSEEN,
+     "Likewise: on a card lane 0 might store a box before another lane has written its row."),
+    ("accumulator", "", "gemm_step7 gemm_step8", HARMLESS, "The kernel has one accumulator: its slot is always 0."),
+    ("slot", "", "gemm_step7 gemm_step8", HARMLESS, "One consumer: its number is always 0."),
+    ("phase kept", r"phase \^= 1", "gemm_step4 gemm_step5", HARMLESS, "One tile per CTA: nobody waits again."),
+    ("store groups", r"STAGING - 1", "gemm_step4 gemm_step5 gemm_step6", HARMLESS,
+     "A tile has no more boxes than there are buffers, and the wait for the last tile's stores is another one."),
+    ("one group more", "", "gemm_step4 gemm_step5", HARMLESS, "A tile has no more boxes than there are buffers."),
+    ("wait", r"no commit may signal.*\n.*smem\.empty", "gemm_step7", HARMLESS,
+     "In a CTA alone the accumulator's commit, which the epilogue waits for, follows those of the ring."),
+    ("no ^ 1", r"no commit may signal.*\n.*smem\.empty", "gemm_step7", HARMLESS, "As if the wait were missing."),
+    ("advance", r"advance\(\);\n\s*\}\n\s*\}\n\s*\} else if", "gemm_step7", HARMLESS,
+     "The drain waits for one stage again and again; as if the wait were missing."),
+    ("wait", r"smem\.empty\[fill\.slot\]", "gemm_step5 gemm_step6", HARMLESS,
+     "The accumulator's commit, which the warpgroup waited for, follows those of the ring: a tile's first fills find "
+     "every stage free."),
+]  # fmt: skip
+
+
+def reason(kernel: str, name: str, source: str) -> tuple[str, str] | None:
+    """(kind, why) of a survivor, by what stands around its line; None where nobody has said why."""
+    row, _, rest = name.partition(", line ")
+    lines, at = source.split("\n"), int(rest.split(":")[0]) - 1
+    # Patterns of two lines that end in the changed one look back, the others forward.
+    back, forward = "\n".join(lines[max(at - 1, 0) : at + 1]), "\n".join(lines[at : at + 4])
+    for of_row, context, kernels, kind, why in REASONS:
+        here = re.search(context + r"[^\n]*\Z", back) or re.match(r"[^\n]*?" + context, forward)
+        if of_row == row and kernel in (kernels.split() or [kernel]) and here:
+            return kind, why
+    return None
