@@ -182,8 +182,8 @@ def references(a, b):
 
 def padded(stored, operand, spread=0):
     """Columns that a row of the stored matrix takes: as few as the kernel can read, or more."""
-    step = 16 // stored.itemsize if operand in TMA_OPERANDS else 1
-    return -(-stored.shape[1] // step) * step + spread * step
+    whole = 16 // stored.itemsize if operand in TMA_OPERANDS else 1
+    return -(-stored.shape[1] // whole) * whole + spread * whole
 
 
 def on_device(operand, host, spread=0):
