@@ -10,10 +10,10 @@ from kgen.operands import Operand
 
 
 def odd(plan, tiles: int = 1) -> tuple[int, int, int]:
-    """One row and a few columns over a tile, a ring that wraps, and a tail of k that ends inside a scale's block."""
+    """A few rows and columns short of tiles, a ring that wraps, a tail of k that ends inside a scale's block."""
     (tile_m, tile_n), block_k = plan.cluster_tile, plan.cta_tile[2]
     packed = plan.input.packed
-    return tiles * tile_m + 1, tile_n - 7, ((plan.stages + 1) * block_k - 5) // packed * packed
+    return tiles * tile_m - 63, tile_n - 7, ((plan.stages + 1) * block_k - 5) // packed * packed
 
 
 def small(plan) -> tuple[int, int, int]:
@@ -21,15 +21,20 @@ def small(plan) -> tuple[int, int, int]:
     return 9, 33, -(-(plan.cta_tile[2] + 3) // packed) * packed
 
 
+def several(plan) -> tuple[int, int, int]:
+    """Four tiles of one k tile."""
+    return plan.cluster_tile[0] + 1, plan.cluster_tile[1] + 3, plan.cta_tile[2]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_presets_compute(kind, tmp_path):
     plan = plan_of(kind)
     ptx = ptx_of(kind, tmp_path)
-    proof = prove(plan, ptx, only=[odd(plan)])
+    proof = prove(plan, ptx, only=[odd(plan), *([several(plan)] if plan.scales else [])])
     proof.cases += prove(plan, ptx, only=[small(plan)], seeds=2).cases
     proof.cases += prove(plan, ptx, only=[small(plan)], arithmetic="exact").cases
     assert proof.exit_code == 0, [c for c in proof.cases if not c.ok]
-    assert len(proof.cases) == 8
+    assert len(proof.cases) == (10 if plan.scales else 8)
 
 
 @pytest.mark.parametrize("name", CHANGED)
