@@ -51,6 +51,7 @@ VARIANTS = {
 BLACKWELL = {
     "columns": (5, f"tile.n=64 epilogue.ops=[{BIAS},gelu_tanh,{SUMS}]"),
     "pairs": (9, "tile.n=128 epilogue.ops=[swiglu]"),
+    "fp32": (5, "tile.n=64 dtype.output=fp32 epilogue.ops=[relu]"),
 }
 
 
