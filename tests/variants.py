@@ -74,6 +74,7 @@ BLACKWELL = {
     "b_persistent_threads": (3, "schedule.kind=persistent"),
     "b_finished": (5, f"tile.n=64 epilogue.ops=[{BIAS},gelu_tanh,{SUMS}]"),
     "b_finished_pairs": (9, "tile.n=128 epilogue.ops=[swiglu]"),
+    "b_finished_fp32": (5, "tile.n=64 dtype.output=fp32 epilogue.ops=[relu]"),
 }
 VARIANTS = HOPPER | BLACKWELL
 

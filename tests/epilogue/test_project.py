@@ -27,9 +27,11 @@ def written_project(request, tmp_path):
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize("ops", [BUILDABLE, f"[{OWN}]"], ids=["chain", "own"])
-def test_it_compiles_without_a_warning(arch, ops, tmp_path):
-    plan, files = project(arch, ops, MORE)
+@pytest.mark.parametrize(
+    ("ops", "more"), [(BUILDABLE, MORE), (f"[{OWN}]", "dtype.output=fp32")], ids=["chain", "own"]
+)
+def test_it_compiles_without_a_warning(arch, ops, more, tmp_path):
+    plan, files = project(arch, ops, more)
     for path, text in files.items():
         (tmp_path / path).write_text(text)
     build_library(tmp_path, plan.arch)

@@ -6,7 +6,9 @@ DEVICE void load_pairs(float (&v)[CHUNK], uint32_t acc, int row, int column, con
     tcgen05_load(pairs, acc + 2 * first);
     tcgen05_wait_load();
 #pragma unroll
-    for (int i = 0; i < CHUNK / 2; ++i)
+    for (int i = 0; i < CHUNK / 2; ++i) {
+      if (i % 8 == 0) __syncwarp();  // keeps what is read for one column close to its use: registers are few
       v[first + i] = finish(pairs[2 * i], pairs[2 * i + 1], row, column + first + i, e);
+    }
   }
 }
