@@ -237,9 +237,10 @@ def _pair_needs_roles(s: Spec):
         )
 
 
-@RULES.rule("schedule.split_k", "schedule.kind", "warps.roles", "epilogue.store")
+@RULES.rule("schedule.split_k", "schedule.kind", "warps.roles", "epilogue.store", "epilogue.ops")
 def _split_of_k(s: Spec):
-    """`schedule.split_k` above 1 needs a persistent schedule, `warps.roles: specialized` and `epilogue.store: tma`."""
+    """`schedule.split_k` above 1 needs a persistent schedule, `warps.roles: specialized`, `epilogue.store: tma` and no
+    step that makes one column of two."""
     if s.schedule.split_k == 1:
         return
     if s.schedule.kind != "persistent":
@@ -252,6 +253,8 @@ def _split_of_k(s: Spec):
         yield Refusal("schedule.split_k", "roles: unified multiplies all of K", "set split_k: 1, or roles: specialized")
     if s.epilogue.store == "direct":
         yield Refusal("schedule.split_k", "sums leave through store boxes", "set split_k: 1, or epilogue.store: tma")
+    if any(op.pairs or op.op == "swiglu" for op in s.epilogue.ops):
+        yield Refusal("schedule.split_k", "sums are shared by columns of the product, not by pairs", "set split_k: 1")
 
 
 @RULES.rule("schedule.kind", "warps.roles")
