@@ -78,6 +78,11 @@ class GemmPlan:
         return self.finish is not None and self.finish.pairing is not None
 
     @property
+    def out_columns(self) -> int:
+        """D's columns per CTA."""
+        return self.cta_tile[1] // 2 if self.pairs else self.cta_tile[1]
+
+    @property
     def out_n(self) -> str:
         """The constant that gives D's columns per CTA."""
         return "OUT_N" if self.pairs else "BLOCK_N"

@@ -172,7 +172,7 @@ def release(plan: GemmPlan, consumer: int) -> tuple[Op, ...]:
 def _boxes(plan: GemmPlan, staging: int) -> int:
     """Store boxes per tile and warp. The boxes are the warp's own, so that a lap more or less of their ring changes
     nothing for anybody else: as many are checked as leave the same box next, with two laps at most."""
-    boxes = plan.cta_tile[1] // plan.chunk
+    boxes = plan.out_columns // plan.chunk
     return min(boxes, 2 * staging + boxes % staging)
 
 

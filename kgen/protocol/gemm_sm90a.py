@@ -93,7 +93,7 @@ def _boxes(plan: GemmPlan, staging: int) -> int:
     nothing for anybody else: as many are checked as leave the same box next, with two laps at most."""
     box = next(t for t in plan.tensor_maps if t.operand == "d")
     rows = next(c.value for group in plan.constants for c in group if c.name == "M_BLOCKS")
-    boxes = rows * plan.cta_tile[1] // box.box_columns
+    boxes = rows * plan.out_columns // box.box_columns
     return min(boxes, 2 * staging + boxes % staging)
 
 
