@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from variants import VARIANTS, variant_project
+from variants import HOPPER, variant_project
 
 from kgen.arch import ARCHS
 from kgen.build import build_library
@@ -48,6 +48,6 @@ def test_preset(step, dtype, tmp_path):
     run_matrix(render_project(make_plan(parse_spec(text).spec), text), tmp_path)
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", HOPPER)
 def test_variant(name, tmp_path):
     run_matrix(variant_project(name), tmp_path)
