@@ -287,6 +287,7 @@ def run_refusals():
 /*% endif %*/
     whole = arguments(a, b, d, BLOCK_K${ ", extras" if plan.finish })
     good = {name: getattr(whole, name) for name, _ in Args._fields_}
+    pointers = ["a", "b", "d"${ ', "sfa", "sfb"' if plan.scales }]
     cases = [({o: None}, INVALID) for o in pointers] + [({e: v}, INVALID) for e in "mnk" for v in (0, -1, 2**31)]
 /*% if "workspace" in plan.parts %*/
     cases += [(dict(workspace=None), INVALID), (dict(workspace=good["workspace"] + 8), MISALIGNED)]

@@ -22,9 +22,13 @@ REASONS = [
     ("after", r"smem\.full.*\n.*fence_after", "", HARMLESS,
      "What `full` announces was written by TMA, not to tensor memory; the fence after `acc_empty` (or that of the "
      "barrier between tiles) orders the accumulator."),
-    ("cluster_sync", r"cluster_sync.*\n.*if \(warp == MMA_WARP\)", "", HARMLESS,
-     "The next cluster barrier comes before every use of a barrier or of the peer; that a CTA of a cluster runs before "
-     "its peer's allocation is granted by the launch in the emulator."),
+    ("after", r"__syncthreads.*\n.*fence_after", "gemm_step6", HARMLESS,
+     "The fence after the wait for the next tile's first k tile comes before its first MMA as well."),
+    ("__syncthreads", r"__syncthreads.*\n.*if \(warp == 0\)", "gemm_step6", HARMLESS,
+     "The barrier after the last tile comes after every read of tensor memory already."),
+    ("cluster_sync", r"cluster_sync.*\n.*if \(warp == MMA_WARP\)", "", UNSEEN,
+     "That both CTAs of a pair run before either allocates is so from the start in the emulator, and the next cluster "
+     "barrier comes before every use of a peer's barrier. Whether a card needs it is not known here."),
     ("__syncwarp", r"fence_before.*\n.*__syncwarp", "", UNSEEN,
      "The emulator executes tcgen05.wait::ld for a warp as one, so that lane 0 never arrives before another lane has "
      "loaded, and keeps what a warp knows, not a lane."),

@@ -217,6 +217,7 @@ def run_refusals():
     d = DeviceMatrix(np.zeros((BLOCK_M, BLOCK_N), OUTPUT), BLOCK_N)
     whole = arguments(a, b, d, BLOCK_K)
     good = {name: getattr(whole, name) for name, _ in Args._fields_}
+    pointers = ["a", "b", "d"]
     cases = [({o: None}, INVALID) for o in pointers] + [({e: v}, INVALID) for e in "mnk" for v in (0, -1, 2**31)]
     cases += [({f"ld{o}": good[f"ld{o}"] - 8}, INVALID) for o in "abd"]
     cases += [({f"ld{o}": good[f"ld{o}"] + 1}, MISALIGNED) for o in TMA_OPERANDS]

@@ -53,7 +53,11 @@ gemm(${ part("gemm/common/parameters.cu") }) {
     if (${ "consumer < NUM_CONSUMERS && " if plan.roles[-1].name == "idle" }${ part(plan.parts.mma) }) {
       Cursor<STAGES> ring;
       Cursor<ACCUMULATORS> acc;
+/*% if "order" in plan.parts %*/
       ${ part(plan.parts.schedule, depth=3, next_tile="next_tile", body=part("gemm/sm100a/role/mma.cu")) }
+/*% else %*/
+      ${ part("gemm/sm100a/role/mma.cu", depth=3) }
+/*% endif %*/
     }
   } else {
     // Epilogue: one warpgroup per consumer stores what its issuer has multiplied.
