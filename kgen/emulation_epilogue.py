@@ -118,14 +118,17 @@ def reduce(f: Finish | None, x: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def errors(f: Finish | None, got: dict[str, np.ndarray], exact: np.ndarray, plain: np.ndarray) -> list[str]:
-    """The reductions that err more than twice as much as the plain computation, and than sums in another order may."""
+    """The reductions that err more than their elements may, twice as much as in the plain computation, and than sums in
+    another order do: of N terms by about sqrt(N) roundings (Higham, "Accuracy and Stability", probabilistic bounds)."""
     wrong = []
     truth, rounded = reduce(f, exact), reduce(f, plain)
     for r in f.reductions if f else ():
         error = float(np.max(np.abs(got[r.op].astype(np.float64) - truth[r.op])))
         limit = 2 * float(np.max(np.abs(rounded[r.op] - truth[r.op])))
         if r.how == "sum":
-            limit += float(np.max(np.abs(exact).sum(1 if r.along == "row" else 0))) * 2.0**-23
+            axis = 1 if r.along == "row" else 0
+            limit = 2 * float(np.max(np.abs(plain - exact).sum(axis)))
+            limit += float(np.max(np.abs(exact).sum(axis))) * 2.0**-23 * exact.shape[axis] ** 0.5
         if not error <= limit:
             wrong.append(f"{r.op}: error {error:.3g}, limit {limit:.3g}")
     return wrong
