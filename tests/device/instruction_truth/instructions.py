@@ -77,6 +77,7 @@ def _arithmetic():
             yield f"{op}.sat.{t}", t, 2
             yield f"{op}.ftz.{t}", t, 2
         yield f"{op}.ftz.f32", "f32", 2
+        yield f"{op}.sat.f32", "f32", 2
     for op in ("min.f32", "max.f32", "min.NaN.f32", "max.NaN.f32", "min.f64", "max.f64"):
         yield op, op[-3:], 2
     yield from (("copysign.f32", "f32", 2), ("copysign.f64", "f64", 2))
