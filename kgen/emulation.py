@@ -66,6 +66,7 @@ def make_problem(plan: GemmPlan, shape: Shape, seed: int, numbers: str) -> Probl
     m, n, k = shape
     rng = np.random.default_rng([seed, m, n, k])
     draw = rng.standard_normal if numbers == "normal" else lambda size: rng.integers(-4, 5, size).astype(float)
+    spreads = {operand: int(rng.integers(0, 3)) for operand in "abd"}
     exact = rng if numbers == "integers" else None
     a, b = make_operand(plan, "a", draw((m, k)), exact), make_operand(plan, "b", draw((n, k)), exact)
     by_tma = {t.operand for t in plan.tensor_maps}
@@ -73,7 +74,7 @@ def make_problem(plan: GemmPlan, shape: Shape, seed: int, numbers: str) -> Probl
     width = {"n": n, "n / 2": n // 2}[plan.d_columns]
     for operand, length in (("a", a.stored.shape[1]), ("b", b.stored.shape[1]), ("d", width)):
         step = 16 // (plan.output if operand == "d" else plan.input).bytes if operand in by_tma else 1
-        strides[operand] = -(-length // step) * step + int(rng.integers(0, 3)) * step
+        strides[operand] = -(-length // step) * step + spreads[operand] * step
     return Problem(a, b, shape, strides, epilogue.draw(plan.finish, m, n, rng))
 
 

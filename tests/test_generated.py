@@ -3,6 +3,7 @@
 import difflib
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from kgen.presets import all_presets
 from kgen.protocol import certify
 from kgen.render import render_project
 from kgen.spec.base import parse_spec
+from kgen.toolchain import find_toolchain
 
 GENERATED = Path(__file__).parent.parent / "generated"
 UPDATE = "if the change is meant, `kgen render --all` updates the goldens"
@@ -86,3 +88,25 @@ def test_no_third_party_include(preset):
     for suffix in (".cu", ".h"):
         (path,) = _golden(preset).glob(f"{_golden(preset).name}{suffix}")
         assert set(re.findall(r"#include <(.*?)>", path.read_text())) <= allowed
+
+
+# What the hardware calls the instructions that a step is about (as cuobjdump prints them).
+SASS = {
+    7: {"UTCHMMA", "UTMALDG.2D", "UTMASTG.2D", "LDTM.x64"},
+    8: {"UTCHMMA.2CTA", "UTMALDG.2D.2CTA", "UTMASTG.2D", "UTCBAR.2CTA.MULTICAST", "LDTM.x64"},
+    9: {"UTCHMMA.2CTA", "UTMALDG.2D.2CTA", "UTMASTG.2D", "UTCBAR.2CTA.MULTICAST", "LDTM.x64"},
+}
+
+
+@pytest.mark.parametrize("step", SASS)
+def test_blackwell_steps_become_the_instructions_they_are_about(step, tmp_path):
+    tool = find_toolchain().nvcc.with_name("cuobjdump")
+    if not tool.is_file():
+        pytest.skip(f"{tool}: a disassembler is needed to look; it is no part of every toolchain")
+    (preset,) = [p for p in PRESETS if (p.arch, p.step) == ("sm_100a", step)]
+    project = shutil.copytree(_golden(preset), tmp_path / "project", ignore=shutil.ignore_patterns("build"))
+    cubin = compile_cubin(project, ARCHS["sm_100a"]).artifact
+    listing = subprocess.run([tool, "-sass", cubin], capture_output=True, text=True, check=True).stdout
+    found = set(re.findall(r"\b(?:UTC|UTMA|LDTM)[\w.]*", listing))
+    assert SASS[step] <= found, found
+    assert not re.search(r"\b(?:STL|LDL)\b", listing), "local memory"

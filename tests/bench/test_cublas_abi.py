@@ -96,8 +96,8 @@ def test_the_fake_has_the_signatures_of_the_headers(tmp_path):
 
 
 def test_argument_struct_of_a_project():
-    assert ctypes.sizeof(GemmArgs) == 72
-    assert [getattr(GemmArgs, name).offset for name, _ in GemmArgs._fields_] == list(range(0, 72, 8))
+    assert ctypes.sizeof(GemmArgs) == 80
+    assert [getattr(GemmArgs, name).offset for name, _ in GemmArgs._fields_] == list(range(0, 80, 8))
 
 
 def test_library_search_says_what_is_missing(tmp_path):

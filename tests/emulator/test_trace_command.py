@@ -12,6 +12,7 @@ DOCUMENT = (ROOT / "docs" / "emulator.md").read_text()
 NO_CHECKS = {"bulk-commit", "wgmma-group", "tma-read"}  # kinds of events
 FAMILIES = (
     "smem|mbarrier|tma|tmem|bulk|wgmma|clc|async|uninitialised|tcgen05|idesc|swizzle|multicast|cluster|exit|cp-async"
+    "|warp"
 )
 
 

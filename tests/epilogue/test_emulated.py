@@ -50,7 +50,7 @@ def test_c_is_not_read_where_beta_is_zero(tmp_path):
     plan, _ = project("sm_90a", *CHAINS["matrices"])
     problem = make_problem(plan, SHAPES[0], 0, "normal")
     problem.extras["beta"] = np.float32(0)
-    exact, plain = references(problem, plan.output, plan.finish)
+    exact, plain = references(plan, problem)
     problem.extras["c"][:] = np.nan
     d, intact, _ = run(plan, _ptx("sm_90a", *CHAINS["matrices"], tmp_path), problem)
     assert intact and abs(d - exact).max() <= 2 * abs(plain - exact).max()

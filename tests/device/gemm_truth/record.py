@@ -31,9 +31,9 @@ def build(kernel, root: Path) -> GemmLibrary:
 
 def on_card(library: GemmLibrary, plan, problem) -> np.ndarray:
     m, n, k = problem.shape
-    kind = {"bf16": problem.a.dtype, "fp16": np.float16, "fp32": np.float32}[plan.output.name]
+    kind = {"bf16": problem.a.stored.dtype, "fp16": np.float16, "fp32": np.float32}[plan.output.name]
     nothing = np.frombuffer(b"\xff" * (m * n * plan.output.bytes), kind).reshape(m, n)
-    host = {"a": problem.a, "b": problem.b, "d": nothing}
+    host = {"a": problem.a.stored, "b": problem.b.stored, "d": nothing}
     host = {o: surrounded(values, problem.strides[o]) for o, values in host.items()}
     rt = cudart()
     buffers = {o: DeviceBuffer(array.nbytes) for o, array in host.items()}
@@ -55,7 +55,7 @@ def main() -> None:
         for kernel, library in zip(chosen, libraries, strict=True):
             for name, problem in problems(kernel.plan):
                 d = on_card(library, kernel.plan, problem)
-                rows[f"{kernel.key} {name}"] = [digest(problem.a, problem.b), digest(d)]
+                rows[f"{kernel.key} {name}"] = [digest(problem.a.stored, problem.b.stored), digest(d)]
     out = Path(__file__).parent / "recorded.json"
     out.write_text(json.dumps({"card": card.name, "runs": rows}, indent=0, sort_keys=True) + "\n")
     print(f"{len(rows)} runs on {card.name}", file=sys.stderr)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kgen.emulation import Problem, Shape, make_problem, shapes
+from kgen.operands import Operand
 from kgen.plan import make_plan
 from kgen.plan.common import GemmPlan
 from kgen.presets import presets
@@ -45,9 +46,13 @@ def wide_problem(plan: GemmPlan, shape: Shape) -> Problem:
     the tensor core's truncation is seen."""
     problem = make_problem(plan, shape, 11, "normal")
     rng = np.random.default_rng([12, *shape])
-    scaled = (x * 2.0 ** rng.integers(-6, 7, x.shape) for x in (problem.a.astype(float), problem.b.astype(float)))
-    a, b = (x.astype(problem.a.dtype) for x in scaled)
-    return Problem(a, b, shape, problem.strides)
+    a, b = (_widened(x.stored, rng) for x in (problem.a, problem.b))
+    return replace(problem, a=a, b=b)
+
+
+def _widened(stored: np.ndarray, rng: np.random.Generator) -> Operand:
+    values = (stored.astype(float) * 2.0 ** rng.integers(-6, 7, stored.shape)).astype(stored.dtype)
+    return Operand(values, values.astype(float), None)
 
 
 def digest(*arrays: np.ndarray) -> str:
