@@ -17,7 +17,7 @@ from kgen.render import render_kernel
 
 PLANS = named_plans("sm_100a")
 SAMPLE = [  # kernel, row of the table, what the changed line contains, how it ends
-    ("gemm_step4", "count", "smem.full[0], 1);", "1 + 1);"),
+    ("gemm_step4", "count", "smem.full[slot], 1);", "1 + 1);"),
     ("gemm_step7", "count", "acc_empty", "- 1);"),
     ("gemm_step4", "bytes", "smem.full", "+ 16);"),
     ("gemm_step7", "bytes", "smem.full", "- 16);"),
