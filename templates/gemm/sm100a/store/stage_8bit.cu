@@ -5,11 +5,11 @@ DEVICE uint32_t pack(const float *v) {
   return low | high << 16;
 }
 
-// Writes this thread's row of a box to swizzled shared memory, 16 bytes at a time.
-DEVICE void stage(Output *box, const float (&v)[CHUNK]) {
+// Writes CHUNK columns, from `column` on, of this thread's row of a box to swizzled shared memory, 16 bytes at a time.
+DEVICE void stage(Output *box, const float (&v)[CHUNK], int column) {
   const int row = threadIdx.x % 32;
 #pragma unroll
   for (int i = 0; i < CHUNK; i += 16)
-    reinterpret_cast<uint4 *>(box)[row * 8 + (i / 16 ^ row % 8)] =
+    reinterpret_cast<uint4 *>(box)[row * 8 + ((column + i) / 16 ^ row % 8)] =
         make_uint4(pack(v + i), pack(v + i + 4), pack(v + i + 8), pack(v + i + 12));
 }
