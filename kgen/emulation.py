@@ -17,7 +17,7 @@ from kgen.emulator.launch import Device
 from kgen.emulator.swizzle import Swizzle
 from kgen.emulator.tensormap import DataType, encode_tiled
 from kgen.errors import EmulatorError
-from kgen.operands import NUMPY, Operand, make_operand
+from kgen.operands import NUMPY, Operand, make_operand, rounded
 from kgen.plan.common import GemmPlan
 from kgen.plan.resources import TensorMap
 from kgen.proving import Case, Proof
@@ -183,7 +183,7 @@ def references(plan: GemmPlan, problem: Problem) -> tuple[np.ndarray, np.ndarray
     """D in float64, and in the kernel's precision: the products of one MMA at a time into a truncated fp32 accumulator,
     rounded to D's type at the end."""
     exact, plain = unrounded(plan, problem)
-    return exact, plain.astype(NUMPY[plan.output.name]).astype(np.float64)
+    return exact, rounded(plain, plan.output).astype(np.float64)
 
 
 def unrounded(plan: GemmPlan, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
@@ -227,7 +227,7 @@ def prove(plan: GemmPlan, ptx: str, tell: Callable[[str], None] = lambda text: N
 
 def _case(name, plan, ptx, problem, numbers, seed, arithmetic, trace=None) -> Case:
     exact, before = unrounded(plan, problem)
-    plain = before.astype(NUMPY[plan.output.name]).astype(np.float64)
+    plain = rounded(before, plan.output).astype(np.float64)
     start, reduced = time.monotonic(), {}
     try:
         clc = CLC_MODES[seed % len(CLC_MODES)]
@@ -238,7 +238,7 @@ def _case(name, plan, ptx, problem, numbers, seed, arithmetic, trace=None) -> Ca
         return Case(name, False, float("nan"), 0.0, time.monotonic() - start, str(e))
     got = d.astype(np.float64)
     if numbers == "integers" and plan.finish is None:  # an epilogue's own arguments are no integers
-        wanted = exact.astype(NUMPY[plan.output.name]).astype(np.float64)
+        wanted = rounded(exact, plan.output).astype(np.float64)
         error, limit = float(np.max(np.abs(got - wanted))), 0.0
     else:
         error, limit = float(np.max(np.abs(got - exact))), 2 * float(np.max(np.abs(plain - exact)))

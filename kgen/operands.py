@@ -41,10 +41,10 @@ def make_operand(plan: GemmPlan, which: str, numbers: np.ndarray, rng: np.random
     if scales:
         codes = _scale_codes(numbers, dtype, scales, rng)
         each = np.repeat(codes.astype(np.float64), scales.block, axis=1)[:, : numbers.shape[1]]
-        elements = _rounded(numbers if rng else numbers / each, dtype)
+        elements = rounded(numbers if rng else numbers / each, dtype)
         values = elements.astype(np.float64) * each
     else:
-        elements = _rounded(numbers, dtype)
+        elements = rounded(numbers, dtype)
         values = elements.astype(np.float64)
     stored = _packed(elements) if dtype.packed > 1 else elements
     if plan.row_of(which) != "k":
@@ -52,7 +52,8 @@ def make_operand(plan: GemmPlan, which: str, numbers: np.ndarray, rng: np.random
     return Operand(stored, values, None if codes is None else scale_atoms(codes.view(np.uint8)))
 
 
-def _rounded(numbers: np.ndarray, dtype: Dtype) -> np.ndarray:
+def rounded(numbers: np.ndarray, dtype: Dtype) -> np.ndarray:
+    """To an element type; a narrow one saturates."""
     if dtype.name == "tf32":
         words = numbers.astype(np.float32).view(np.uint32)
         return (words & 0xFFFFE000).view(np.float32)  # the tensor core reads no more bits of the fraction

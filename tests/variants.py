@@ -45,6 +45,7 @@ HOPPER = {
     "finished_pairs_fp32": (5, "tile.n=64 dtype.output=fp32 epilogue.ops=[swiglu,row_scale]"),
     "finished_direct": (3, "tile.n=40 epilogue.ops=[alpha,bias,relu,row_sum]"),
     "finished_direct_pairs": (3, "tile.n=40 epilogue.ops=[swiglu,column_max_abs]"),
+    "out_e4m3": (7, "tile.n=128 dtype.output=e4m3 epilogue.ops=[cast]"),
     "finished_full_size": (9, f"epilogue.ops=[alpha,{BIAS},gelu_tanh]"),
 }
 _SPLIT = "warps.registers.control=64 warps.registers.epilogue=216"
@@ -74,6 +75,7 @@ BLACKWELL = {
     "b_persistent_threads": (3, "schedule.kind=persistent"),
     "b_finished": (5, f"tile.n=64 epilogue.ops=[{BIAS},gelu_tanh,{SUMS}]"),
     "b_finished_pairs": (9, "tile.n=128 epilogue.ops=[swiglu]"),
+    "b_out_e4m3": (7, "tile.n=128 dtype.output=e4m3 epilogue.ops=[cast]"),
     "b_finished_fp32": (5, "tile.n=64 dtype.output=fp32 epilogue.ops=[relu]"),
 }
 VARIANTS = HOPPER | BLACKWELL

@@ -140,7 +140,7 @@ class GemmPlan:
     @property
     def row_step(self) -> int:
         """Elements of which rows must be a multiple, so that each starts at 16 bytes."""
-        return max(8, 16 // self.input.bytes * self.input.packed)
+        return max(8, 16 // self.input.bytes * self.input.packed, 16 // self.output.bytes)
 
     @property
     def program_headers(self) -> tuple[str, ...]:

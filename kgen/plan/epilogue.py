@@ -176,6 +176,6 @@ def members(f: Finish) -> Iterator[tuple[str, str]]:
             yield "int64_t ", a.stride
 
 
-def headers(f: Finish | None, *dtypes: Dtype) -> tuple[str, ...]:
-    """CUDA's headers of the element types."""
-    return tuple(sorted({d.kernel_header for d in dtypes if d.kernel_header} | (f.headers if f else set())))
+def headers(f: Finish | None, read: Dtype, written: Dtype) -> tuple[str, ...]:
+    """CUDA's headers of the element types: what is only read may go by another type, what is written is rounded."""
+    return tuple(sorted(({read.kernel_header, written.header} | (f.headers if f else set())) - {""}))

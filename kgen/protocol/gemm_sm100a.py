@@ -169,10 +169,15 @@ def release(plan: GemmPlan, consumer: int) -> tuple[Op, ...]:
     return (Arrive(_named("acc_empty", consumer, plan), ACC, _ctas(plan, "leader"), per="warp"),)
 
 
+def _parts_of_a_box(plan: GemmPlan) -> int:
+    """How often a warp reads columns of the accumulator until it has filled a store box."""
+    return next(t.box_columns for t in plan.tensor_maps if t.operand == "d") // plan.chunk
+
+
 def _boxes(plan: GemmPlan, staging: int) -> int:
     """Store boxes per tile and warp. The boxes are the warp's own, so that a lap more or less of their ring changes
     nothing for anybody else: as many are checked as leave the same box next, with two laps at most."""
-    boxes = plan.out_columns // plan.chunk
+    boxes = plan.out_columns // plan.chunk // _parts_of_a_box(plan)
     return min(boxes, 2 * staging + boxes % staging)
 
 
@@ -186,7 +191,12 @@ def store(plan: GemmPlan, consumer: int = 0) -> tuple[Op, ...]:
     if plan.split_k > 1:
         return share_then_store(plan, read, boxes, staging, consumer)
     box = Ref("d", At("turn"), tag=("tile", "box"))
-    last = release(plan, consumer)
+    last, parts = release(plan, consumer), _parts_of_a_box(plan)
+    if parts > 1:
+        ends = When("last columns", lambda e: (e["box"], e["part"]) == (boxes - 1, parts - 1), last)
+        filled = Loop("part", parts, (read, *([ends] if last else []), Write(box)))
+        out = (Fence(), AsyncStore(box), CommitStores(), Advance("turn"))
+        return (Loop("box", boxes, (WaitStores(staging - 1), filled, *out)),)
     return (
         Loop("box", boxes, (
             read, *([When("last columns", lambda e: e["box"] == boxes - 1, last)] if last else []),
@@ -199,12 +209,14 @@ def share_then_store(plan: GemmPlan, read: Read, boxes: int, staging: int, consu
     """split_k/share.cu, then the store by whoever comes last. That is decided while the kernel runs; here every other
     tile is the warp's to store, so that tiles with and without a store follow each other."""
     box = Ref("d", At("turn"), tag=("tile", "box"))
-    last = When("the columns are the last", lambda e: e["part"] == boxes - 1, release(plan, consumer))
+    parts = _parts_of_a_box(plan)
+    filled = Loop("part", parts, (Write(box),)) if parts > 1 else Write(box)
+    last = When("the columns are the last", lambda e: e["part"] == parts * boxes - 1, release(plan, consumer))
     stored = Loop("box", boxes, (
-        WaitStores(staging - 1), Write(box), Fence(), AsyncStore(box), CommitStores(), Advance("turn"),
+        WaitStores(staging - 1), filled, Fence(), AsyncStore(box), CommitStores(), Advance("turn"),
     ))  # fmt: skip
     return (
-        Loop("part", boxes, (read, last)),
+        Loop("part", parts * boxes, (read, last)),
         When("this split comes last", lambda e: e["tile"] % 2 == 0, (stored,)),
     )
 

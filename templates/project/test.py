@@ -1,3 +1,4 @@
+/*% macro to_output(x) %*/${ ("rounded(" ~ x ~ ")") if plan.output.bytes == 1 else (x ~ ".astype(OUTPUT)") }/*% endmacro %*/
 /*% set d_width = "BLOCK_N // 2" if plan.pairs else "BLOCK_N" %*/
 """Checks ${ plan.name } on the card in this machine, over a matrix of shapes.
 
@@ -202,6 +203,14 @@ def truncated(x):
     return np.where(np.abs(nearest) > np.abs(x), np.nextafter(nearest, np.float32(0)), nearest)
 
 
+/*% if plan.output.bytes == 1 %*/
+def rounded(x):
+    """To D's type, saturating as the kernel does."""
+    largest = float(ml_dtypes.finfo(OUTPUT).max)
+    return np.clip(x, -largest, largest).astype(OUTPUT)
+
+
+/*% endif %*/
 def references(a, b${ ", extras" if plan.finish }):
     """${ "D" if plan.finish else "The product" } in float64, and in the kernel's own precision: the products of an MMA at a time are added to an fp32
     accumulator that is truncated, as the tensor core does, and the sum is rounded to D's type."""
@@ -212,9 +221,9 @@ def references(a, b${ ", extras" if plan.finish }):
         plain = truncated(plain + part)
 /*% if plan.finish %*/
     exact, plain = extras.finish(exact), extras.finish(plain)
-    return exact, plain.astype(OUTPUT).astype(np.float64), plain
+    return exact, ${ to_output("plain") }.astype(np.float64), plain
 /*% else %*/
-    return exact, plain.astype(OUTPUT).astype(np.float64)
+    return exact, ${ to_output("plain") }.astype(np.float64)
 /*% endif %*/
 
 
@@ -261,7 +270,7 @@ def run_case(shape, numbers):
 /*% else %*/
         exact, plain = references(host_a.values, host_b.values)
         if numbers == "integers":
-            expected = exact.astype(OUTPUT).astype(np.float64)
+            expected = ${ to_output("exact") }.astype(np.float64)
             error, limit = float(np.max(np.abs(got - expected))), 0.0
         else:
             error, limit = float(np.max(np.abs(got - exact))), 2 * float(np.max(np.abs(plain - exact)))
@@ -357,7 +366,7 @@ def captured_child():
     sys.exit(None if right else "the graph computed a wrong result")
 /*% else %*/
     exact, _ = references(host_a.values, host_b.values)
-    sys.exit(None if np.array_equal(d.read(), exact.astype(OUTPUT)) else "the graph computed a wrong result")
+    sys.exit(None if np.array_equal(d.read(), ${ to_output("exact") }) else "the graph computed a wrong result")
 /*% endif %*/
 
 

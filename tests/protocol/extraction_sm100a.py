@@ -21,6 +21,8 @@ _LOOPS = {
     r"int k0 = 0; k0 < k; k0 \+= BLOCK_K": "k",
     r"int k0 = 0; k0 < min\(k, STAGES \* BLOCK_K\); k0 \+= BLOCK_K": "fill",
     r"int c = 0; c < BLOCK_N; c \+= CHUNK": "box",
+    r"int first = 0; first < BLOCK_N; first \+= STORE_COLUMNS": "box",
+    r"int c = first; c < first \+ STORE_COLUMNS; c \+= CHUNK": "part",
 }
 _CALL = re.compile(r"\b(mbarrier_\w+|tcgen05_\w+|tma_\w+|bulk_\w+|fence_\w+|cluster_sync|__sync\w+|multiply|release"
                    r"|stage|store|load_k_tile|advance)(<[^>]*>)?\(")  # fmt: skip
@@ -228,7 +230,7 @@ _CALLS = [
     (r"tcgen05_load\(v, acc \+ \(first_lane << 16\) \+ c\)", _always("read")),
     (r"tcgen05_wait_load\(\)", _always("have read")),
     (r"bulk_wait_read<([^>]+)>\(\)", Kernel._stores),
-    (r"stage\(boxes\[turn\], v\)", _always("write", "d")),
+    (r"stage\(boxes\[turn\], v(, c - first)?\)", _always("write", "d")),
     (r"fence_proxy_async\(\)", _always("fence")),
     (r"tma_store\(map_d, boxes\[turn\], box_column, box_row\)", _always("store")),
     (r"bulk_commit\(\)", _always("commit stores")),

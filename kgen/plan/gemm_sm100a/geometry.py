@@ -30,6 +30,7 @@ KINDS = {
     ("e2m1", "block16"): "mxf4nvf4",
 }
 DIRECT_CHUNK = 32  # columns in registers at a time where nothing else asks for a width
+MAX_CHUNK = 64  # with 128 of them, an epilogue of a few steps spills
 
 
 @dataclass(frozen=True)
@@ -205,9 +206,19 @@ class Geometry:
         return MMA_K_BYTES // self.input.bytes * self.input.packed
 
     @property
+    def store_columns(self) -> int:
+        """Columns of a store box: a swizzled row of D."""
+        return SWIZZLE_BYTES // self.output.bytes
+
+    @property
     def chunk(self) -> int:
-        """Columns of an accumulator that a thread reads at a time: a swizzled row of D where D is staged."""
-        return SWIZZLE_BYTES // self.output.bytes if self.staged else DIRECT_CHUNK
+        """Columns of an accumulator that a thread reads at a time: where D is staged a store box, or half of one."""
+        return min(MAX_CHUNK, self.store_columns) if self.staged else DIRECT_CHUNK
+
+    @property
+    def box_extent(self) -> str:
+        """The constant that names a store box's columns."""
+        return "CHUNK" if self.chunk == self.store_columns else "STORE_COLUMNS"
 
     @property
     def stage_bytes(self) -> int:

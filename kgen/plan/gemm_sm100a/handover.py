@@ -159,9 +159,9 @@ def tensor_maps(g: Geometry) -> tuple[TensorMap, ...]:
                 columns=g.finish.columns if g.finish else "n",
                 stride="ldd",
                 box_rows=ROWS_PER_WARP,
-                box_columns=g.chunk,
+                box_columns=g.store_columns,
                 box_rows_expr="STORE_ROWS",
-                box_columns_expr="CHUNK",
+                box_columns_expr=g.box_extent,
                 dtype=g.output.tensor_map,
                 element_bytes=g.output.bytes,
             )

@@ -14,13 +14,14 @@ REGISTER_OVERHEAD = 40
 
 def shape_limits(g: Geometry) -> Iterator[Refusal]:
     """Tiles that no store box or instruction shape fits."""
-    boxed = g.chunk * (g.block_n // g.out_n)  # columns of the product that a thread turns into a chunk of D
+    whole = g.store_columns if g.staged else g.chunk
+    boxed = whole * (g.block_n // g.out_n)  # columns of the product that become a store box, or a chunk, of D
     if g.staged and g.block_n % boxed:
         near = [str(n) for n in (g.block_n - g.block_n % boxed, g.block_n + -g.block_n % boxed) if 0 < n <= 256]
         yield Refusal(
             "tile.n",
             f"{g.out_n} columns of {g.output.name} are no whole number of {SWIZZLE_BYTES}-byte store boxes "
-            f"of {g.chunk} columns",
+            f"of {whole} columns",
             f"set tile.n: {' or '.join(near)}, or epilogue.store: direct",
         )
     elif g.block_n % boxed:

@@ -20,9 +20,8 @@ def smem_map(g: Geometry, stages: int) -> SmemMap:
     if g.staged:
         size = g.store_warps * g.spec.epilogue.staging * ROWS_PER_WARP * SWIZZLE_BYTES
         warps = "4 * NUM_CONSUMERS" if g.specialized else "4"
-        wanted.append(
-            ("d", "Output", (warps, "STAGING", "STORE_ROWS * CHUNK"), size, "D on its way out, private to each warp")
-        )
+        box = f"STORE_ROWS * {g.box_extent}"
+        wanted.append(("d", "Output", (warps, "STAGING", box), size, "D on its way out, private to each warp"))
     for operand, atoms in zip("ab", g.scale_atoms, strict=True):
         if atoms:  # behind what is swizzled: an atom need not start where a pattern does
             size, name = stages * atoms * Scales.ATOM_BYTES, operand.upper()

@@ -268,7 +268,11 @@ def _thread_constants(g: Geometry) -> Iterator[Constant]:
         yield C("EPILOGUE_REGISTERS", str(split.epilogue), split.epilogue, "per thread; room for a chunk of D")
     why = "columns of an accumulator in registers"
     if g.staged:
-        yield C("CHUNK", "128 / sizeof(Output)", g.chunk, f"{why}: one swizzled row")
+        if g.chunk == g.store_columns:
+            yield C("CHUNK", "128 / sizeof(Output)", g.chunk, f"{why}: one swizzled row")
+        else:
+            yield C("STORE_COLUMNS", "128 / sizeof(Output)", g.store_columns, "one swizzled row")
+            yield C("CHUNK", f"STORE_COLUMNS / {g.store_columns // g.chunk}", g.chunk, f"{why}: registers are few")
         yield C("STORE_ROWS", str(ROWS_PER_WARP), ROWS_PER_WARP, "of 128 that a warp may read")
         yield C("STORE_STEP", "16 / sizeof(Output)", 16 // g.output.bytes, "where a TMA store can end")
         yield C("STAGING", str(g.spec.epilogue.staging), g.spec.epilogue.staging, "store boxes per warp")

@@ -21,7 +21,9 @@ class Dtype(Part):
 
     input: Literal["bf16", "fp16"] = Field("bf16", description="element type of A and B")
     accumulate: Literal["fp32"] = Field("fp32", description="element type of the accumulator")
-    output: Literal["bf16", "fp16", "fp32"] = Field("bf16", description="element type of D")
+    output: Literal["bf16", "fp16", "fp32", "e4m3"] = Field(
+        "bf16", description="element type of D; e4m3 saturates at 448 and wants `cast` in `epilogue.ops` to scale it"
+    )
 
 
 class Tile(Part):
