@@ -67,6 +67,7 @@ NAMES = frozenset({
     "uninitialised-register",
     "uninitialised-shared",
     "uninitialised-tmem",
+    "warp-sync-missing",
     "wgmma-group",
     "wgmma-missing-fence",
     "wgmma-registers-in-flight",

@@ -58,9 +58,8 @@ def emulated(plan, source: str, seeds: int = SEEDS) -> str:
     count, emulation.SM_COUNT = emulation.SM_COUNT, plan.launch.cluster_size  # one CTA, or pair, takes all tiles
     try:
         problem = emulation.make_problem(plan, smallest(plan), 0, "integers")
-        exact, plain = emulation.references(problem, plan.output)
         for seed in range(seeds):
-            case: Case = emulation._case("", plan, ptx, problem, exact, plain, "integers", seed, "fast")
+            case: Case = emulation._case("", plan, ptx, problem, "integers", seed, "fast")
             if not case.ok:
                 return case.note.split("\n")[0] or f"wrong by {case.error:g}"
     finally:

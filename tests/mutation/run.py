@@ -1,6 +1,6 @@
 """Runs every mutant of the sm_100a presets 4 to 9 and prints the tables of docs/mutation.md.
 
-    python tests/mutation/run.py --jobs 2 --kept build/mutants.jsonl [--steps 4,9] [--again] [--table]
+    python tests/mutation/run.py --jobs 2 --kept build/mutants.jsonl [--steps 4,9] [--only REGEX] [--again] [--table]
 
 Fates are kept a line each, so that an interrupted run goes on; `--again` runs once more what was not caught, `--table`
 runs nothing.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
@@ -99,12 +100,14 @@ def main() -> None:
     parser.add_argument("--steps", default=",".join(map(str, STEPS)))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--kept", type=Path, default=Path("build/mutants.jsonl"))
+    parser.add_argument("--only", default="", help="mutants whose names match")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--check", action="store_true", help="only the protocols, once more")
     options = parser.parse_args()
     steps = [int(s) for s in options.steps.split(",")]
     wanted, fates = everything(steps), load(options.kept)
+    wanted = {key: it for key, it in wanted.items() if re.search(options.only, key[1])}
     if options.check:
         fates = {key: replace(f, protocol=proven(wanted[key][0], wanted[key][1].source)) for key, f in fates.items()}
         options.kept.write_text("".join(line(key, f) for key, f in fates.items()))
