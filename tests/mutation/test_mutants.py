@@ -6,7 +6,7 @@ A fixed sample here; run.py runs all and prints the tables of docs/mutation.md.
 import pytest
 from engine import emulated, fate, proven
 from from_kernel import program_of_source
-from run import STEPS, alive, everything, tables
+from run import ALL, STEPS, alive, everything, plans, tables
 from survivors import reason
 from table import TABLE, mutants
 from variants import named_plans
@@ -59,7 +59,7 @@ def test_a_sample_is_caught(kernel, row, contains, ends):
 
 
 def test_every_row_of_the_table_has_a_place():
-    everywhere = [m for step in STEPS for m in mutants(render_kernel(PLANS[f"gemm_step{step}"]))]
+    everywhere = [m for plan in plans(ALL) for m in mutants(render_kernel(plan))]
     for group, rows in TABLE.items():
         for name, *_ in rows:
             assert any(m.group == group and m.name.startswith(name + ", line") for m in everywhere), name
