@@ -58,13 +58,16 @@ TABLE: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
         ("copy's version", r"from = 1ull << 46", ("from = 0ull << 46",)),
         ("copy's swizzle", r"from = 1ull << 46", ("from = 2ull << 61 | 1ull << 46",)),
         ("column of A", r"scales \+ k \* ATOM_COLUMNS", ("scales", "scales + 2 * k * ATOM_COLUMNS")),
-        ("column of B", r"\(ATOMS_K \+ k \* \(BLOCK_N / ATOM_ROWS\)\)", ("(k * (BLOCK_N / ATOM_ROWS))", "(ATOMS_K + k)")),
+        ("column of B", r"\(ATOMS_K \+ k \* \(BLOCK_N / ATOM_ROWS\)\)", 
+         ("(k * (BLOCK_N / ATOM_ROWS))", "(ATOMS_K + k)")),
         ("column within B", r"\+ n \* ATOM_COLUMNS", ("",)),
         ("atom of A", r"sfa \+ k \* ATOM_BYTES", ("sfa", "sfa + k * ATOM_BYTES / 2")),
         ("atom of B", r"\(n \* ATOMS_K \+ k\)", ("(k * (BLOCK_N / ATOM_ROWS) + n)", "n")),
         ("first column", r"SCALE_TMEM = ACC_SLOTS \* BLOCK_N;", ("SCALE_TMEM = ACC_SLOTS * BLOCK_N - ATOM_COLUMNS;",)),
-        ("scale read of A", r"scales_of_a\(scales, block / 4\)", ("scales_of_a(scales, 0)", "scales_of_b(scales, block / 4)")),
-        ("scale read of B", r"scales_of_b\(scales, block / 4\)", ("scales_of_b(scales, 0)", "scales_of_a(scales, block / 4)")),
+        ("scale read of A", r"scales_of_a\(scales, block / 4\)",
+         ("scales_of_a(scales, 0)", "scales_of_b(scales, block / 4)")),
+        ("scale read of B", r"scales_of_b\(scales, block / 4\)",
+         ("scales_of_b(scales, 0)", "scales_of_a(scales, block / 4)")),
         ("ids", r"\| first << 29 \| first << 4", ("| 1u << 29 | first << 4", "| first << 29 | 2u << 4")),
         ("format of scales", r"INSTRUCTION = 0 << 23", ("INSTRUCTION = 1 << 23",)),
         ("block", r"block_scale\.block16", ("block_scale.block32",)),
@@ -123,7 +126,7 @@ TABLE: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
         ("accumulate", r"accumulate \|\| k > 0", ("accumulate", "true")),
         ("first k tile", r"k0 > 0\);", ("true);", "false);")),
     ],
-}
+}  # fmt: skip
 LINE_COMMENT = re.compile(r"//[^\n]*")
 
 

@@ -6,7 +6,7 @@ A fixed sample here; run.py runs all and prints the tables of docs/mutation.md.
 import pytest
 from engine import emulated, fate, proven
 from from_kernel import program_of_source
-from run import ALL, STEPS, alive, everything, plans, tables
+from run import ALL, SPECIAL, STEPS, alive, everything, plans, tables
 from survivors import reason
 from table import TABLE, mutants
 from variants import named_plans
@@ -15,7 +15,7 @@ from kgen.protocol import check_plan, tiles_per_cta
 from kgen.protocol.explore import check
 from kgen.render import render_kernel
 
-PLANS = named_plans("sm_100a")
+PLANS = named_plans("sm_100a") | {p.name: p for p in plans(SPECIAL)}
 SAMPLE = [  # kernel, row of the table, what the changed line contains, how it ends
     ("gemm_step4", "count", "smem.full[0], 1);", "1 + 1);"),
     ("gemm_step7", "count", "acc_empty", "- 1);"),
@@ -42,6 +42,11 @@ SAMPLE = [  # kernel, row of the table, what the changed line contains, how it e
     ("gemm_step4", "swizzle", "2ull", "4ull << 61"),
     ("gemm_step4", "N", "BLOCK_N / 8", "- 2) << 17"),
     ("gemm_step4", "step", "MMA_K", "2 * MMA_K"),
+    ("gemm_step7", "__syncwarp", "__syncwarp", "nothing"),
+    ("gemm_clc", "readers", "CLC_EMPTY", "- 1;"),
+    ("gemm_clc", "expected bytes", "clc_full", "nothing"),
+    ("gemm_nvfp4", "copy", "scales_of_a", "nothing"),
+    ("gemm_nvfp4", "column of B", "ATOMS_K", "(ATOMS_K + k)"),
 ]
 
 
