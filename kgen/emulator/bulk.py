@@ -130,6 +130,7 @@ class BulkUnit:
         label = f"{what} from {f'shared {int(words[0]) * 4:#x}' if words.size else 'nowhere'} of CTA {cta.rank}"
         unit = f"TMA of CTA {cta.rank}"
         flight = cta.hazards.begin_read(words, actor.known, label, fact=queue.read_fact, value=queue.number)
+        cta.hazards.check_lanes(actor, lane, words, label)
 
         def read():
             collect()
@@ -145,7 +146,7 @@ class BulkUnit:
 
     def wait(self, actor: Actor, lane: int, n: int, read: bool = False) -> None:
         """`cp.async.bulk.wait_group[.read] n` by one thread; returns when it may go on."""
-        self._queue(actor, lane).wait(actor, n, read)
+        self._queue(actor, lane).wait(actor, n, read, lane)
 
     def exit(self, actor: Actor) -> None:
         """The warp ends. Fails bulk-source-at-exit: its stores' sources must have been read while they live."""

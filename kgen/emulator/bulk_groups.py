@@ -37,13 +37,18 @@ class GroupQueue:
         self.groups.append(self.open)
         self.open = []
 
-    def wait(self, actor: Actor, n: int, read: bool = False) -> None:
-        """Completes all but the latest n groups (read: only their reads), as late as that is allowed."""
+    def wait(self, actor: Actor, n: int, read: bool = False, lane: int | None = None) -> None:
+        """Completes all but the latest n groups (read: only their reads), as late as that is allowed.
+
+        lane: the thread, if it waits alone.
+        """
         last = max(len(self.groups) - n, 0)
         for group in self.groups[self._forced[read] : last]:
             self.agenda.force(pair[0] if read else pair[1] for pair in group)
         self._forced[read] = max(self._forced[read], last)
         if self.reads_waited < last:
+            if lane is not None:
+                actor.alone.setdefault(self.read_fact, (lane, self.reads_waited))
             self.reads_waited = last
         actor.known.learn(self.read_fact, self.reads_waited)
 

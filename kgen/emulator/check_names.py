@@ -73,6 +73,7 @@ NAMES = frozenset({
     "uninitialised-shared",
     "uninitialised-tmem",
     "warp-mask-exited",
+    "warp-sync-missing",
     "wgmma-group",
     "wgmma-missing-fence",
     "wgmma-registers-in-flight",

@@ -15,7 +15,7 @@ generic accesses are races.py's business, and looked for only if the check smem-
 PTX ISA: "Async proxy" and "Memory Consistency Model" (8), fence.proxy.async (9.7.13.4), wgmma and tcgen05
 async proxy rules. Checks: async-read-unfenced, async-write-unfenced, smem-read-in-flight,
 smem-read-unobserved, smem-overwritten-in-flight, smem-overwritten-unobserved, smem-write-in-flight,
-uninitialised-shared, mbarrier-overwritten, smem-out-of-window.
+uninitialised-shared, mbarrier-overwritten, smem-out-of-window, warp-sync-missing.
 """
 
 from __future__ import annotations
@@ -99,17 +99,19 @@ class SharedHazards:
 
         lanes: their numbers, int[n] (all 32 if left out). strong: an atomic or releasing access. Marks the bytes
         as initialised. Fails: smem-overwritten-in-flight, smem-overwritten-unobserved, smem-write-in-flight,
-        mbarrier-overwritten, smem-race.
+        mbarrier-overwritten, smem-race, warp-sync-missing.
         """
         words = words_of(starts, nbytes)
         if self.barriers is not None and self.barriers.barriers:
             self.barriers.check_write((words * WORD).reshape(-1), what)
+        lane = np.arange(WARP)[: len(words)] if lanes is None else np.asarray(lanes)
         flags = self._flags[words]
         if (flags & _BUSY).any():
             self._check_overwrite(words.reshape(-1), actor.known, f"{what} by {actor.name}")
+            if actor.alone:
+                self._check_alone(actor, lane, words, what)
         if self._races is not None and nbytes >= WORD and not strong:
             self._races.write(actor, words, what)
-        lane = np.arange(WARP)[: len(words)] if lanes is None else np.asarray(lanes)
         facts = (actor.first + lane).astype(np.int32)
         self._writer[words] = facts[:, None]
         self._written[words] = actor.known.at(facts)[:, None]
@@ -230,6 +232,25 @@ class SharedHazards:
     def in_flight(self) -> list[Flight]:
         return list(self._flights)
 
+    def check_lanes(self, actor: Actor, lane: int, words: np.ndarray, what: str) -> None:
+        """An asynchronous read that one lane issues alone comes after the writes and fences of the others.
+
+        Fails: warp-sync-missing.
+        """
+        if not actor.apart:
+            return
+        who = self._writer[words] - actor.first
+        other = (self._flags[words] & _ASYNC == 0) & (who >= 0) & (who < WARP) & (who != lane)
+        late = other.copy()
+        late[other] = actor.shown[who[other]] <= self._written[words[other]]
+        if late.any():
+            word = int(words[late][0])
+            text = (
+                f"{what} is issued by lane {lane} of {actor.name}, but lane {int(who[late][0])} wrote shared "
+                f"{word * WORD:#x} and fenced: between that and this the warp must synchronise (__syncwarp)"
+            )
+            self._fail("warp-sync-missing", text, word)
+
     # --- checks ---------------------------------------------------------------------------------------
 
     def _check_overwrite(self, words: np.ndarray, facts: Facts, what: str) -> None:
@@ -244,6 +265,18 @@ class SharedHazards:
             word = int(read[unknown][0])
             text = f"{what} overwrites shared {word * WORD:#x}, which an asynchronous operation reads; nothing that "
             self._fail("smem-overwritten-unobserved", text + "the writer waited for says that it is finished", word)
+
+    def _check_alone(self, actor: Actor, lane: np.ndarray, words: np.ndarray, what: str) -> None:
+        read, reader, value = self._flags[words] & _READ != 0, self._reader[words], self._read[words]
+        for fact, (waited, before) in actor.alone.items():
+            hit = read & (reader == fact) & (value >= before) & (lane != waited)[:, None]
+            if hit.any():
+                word, who = int(words[hit][0]), int(lane[hit.any(-1)][0])
+                text = (
+                    f"{what} by lane {who} of {actor.name} overwrites shared {word * WORD:#x}, whose asynchronous read "
+                    f"only lane {waited} has waited for: after that the warp must synchronise (__syncwarp)"
+                )
+                self._fail("warp-sync-missing", text, word)
 
     def _check_known(self, words: np.ndarray, facts: Facts, what: str) -> None:
         unknown = _unknown(facts, self._writer[words], self._written[words])

@@ -53,8 +53,12 @@ class MBarrier:
 
     # --- arrivals and bytes ---------------------------------------------------------------------------
 
-    def arrive(self, count: int = 1, actor: Actor | None = None, who: str = "", complete: bool = True) -> int:
+    def arrive(
+        self, count: int = 1, actor: Actor | None = None, who: str = "", complete: bool = True, lane: int | None = None
+    ) -> int:
         """`mbarrier.arrive`; the token of the phase before it. complete=False is `.noComplete`.
+
+        lane: the only one of its warp that arrives.
 
         Fails: mbarrier-arrival-overflow, mbarrier-nocomplete, mbarrier-count, mbarrier-uninitialised.
         """
@@ -74,7 +78,7 @@ class MBarrier:
         self.pending -= count
         self.arrived[who or (actor.name if actor else "?")] += count
         if actor is not None:
-            self._gathering.merge(actor.tick())
+            self._gathering.merge(actor.tick(lane))
         else:
             self._fenced("an asynchronous arrival")
         self._maybe_complete()
@@ -104,14 +108,16 @@ class MBarrier:
         self._maybe_complete()
         return phase
 
-    def arrive_drop(self, count: int = 1, actor: Actor | None = None, who: str = "", complete: bool = True) -> int:
+    def arrive_drop(
+        self, count: int = 1, actor: Actor | None = None, who: str = "", complete: bool = True, lane: int | None = None
+    ) -> int:
         """`mbarrier.arrive_drop`: arrives, and is not expected in later phases."""
         self._live("arrive_drop")
         if count > self.expected:
             self._fail("mbarrier-arrival-overflow", f"{count} dropped of {self.expected} expected arrivals")
             return self._token()
         self.expected -= count
-        return self.arrive(count, actor, who, complete)
+        return self.arrive(count, actor, who, complete, lane)
 
     def learn(self, facts: Facts) -> None:
         """What an asynchronous arrival carries; those who see this phase end will know it."""

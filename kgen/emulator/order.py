@@ -7,7 +7,9 @@ release and acquire on an address) carries the whole vector from one actor to th
 
 Vectors are per warp, not per thread: what one lane of a warp learns, all its lanes are taken to know. That
 can hide a mistake within a warp, but never makes one up. Only the proxy fence is kept per lane, because
-"one lane fenced for all" is a mistake that kernels make. PTX ISA, "Memory Consistency Model" (8).
+"one lane fenced for all" is a mistake that kernels make. And an actor knows what its lanes have done or learned
+since they last synchronised (bar.warp.sync, shfl.sync ...): one lane cannot hand that on for the others.
+PTX ISA, "Memory Consistency Model" (8).
 """
 
 from __future__ import annotations
@@ -82,6 +84,11 @@ class Actor:
 
     known   facts that it may rely on
     after   what it knew at its last tcgen05.fence::after_thread_sync
+    apart   its lanes have fenced or waited since they last synchronised
+    shown   its own counters as they stood then: what each lane knows of the others
+    alone   facts that one lane has learned since then: that lane, and what all of them know
+    gone    lanes that have arrived alone since then, bits: when all have, what all have done is handed on
+    held    counters as they stood when a lane arrived somewhere before the others had synchronised with it
     """
 
     def __init__(self, name: str, first: int):
@@ -94,6 +101,11 @@ class Actor:
         self.clock = 0  # edges out of this warp so far
         self.rank = 0  # of its CTA
         self.unfenced: list = []  # mbarriers that it has initialised since its last fence for them
+        self.apart = False
+        self.shown = np.zeros(_CLOCK, np.int32)
+        self.alone: dict[int, tuple[int, int]] = {}
+        self.gone = 0
+        self.held: dict[int, int] = {}
 
     def __repr__(self) -> str:
         return self.name
@@ -123,6 +135,7 @@ class Actor:
 
     def fence_before(self) -> None:
         """`tcgen05.fence::before_thread_sync`: what was waited for may be handed on."""
+        self.apart = True
         self.known.learn(self.load_fenced_fact, self.known.get(self.load_fact))
         self.known.learn(self.store_fenced_fact, self.known.get(self.store_fact))
 
@@ -143,15 +156,41 @@ class Actor:
     def fence_async(self, lanes: np.ndarray | None = None) -> None:
         """`fence.proxy.async` by the lanes (bool[32], all if left out). PTX ISA, "membar/fence"."""
         self.epoch += 1
+        self.apart = True
         self.fence_init()
         for lane in range(WARP) if lanes is None else np.flatnonzero(lanes).tolist():
             self.known.learn(self.first + lane, self.epoch)
 
-    def tick(self) -> Facts:
-        """What an edge out of this actor carries, its own vector: for merging into another one at once."""
+    def converge(self) -> None:
+        """The lanes synchronise."""
+        if self.apart:
+            own = self.known.values[self.first : self.first + _CLOCK]
+            self.shown[: own.size] = own
+            self.apart, self.gone = False, 0
+        self.alone.clear()
+
+    def tick(self, lane: int | None = None) -> Facts:
+        """What an edge out of this actor carries, its own vector: for merging into another one at once.
+
+        lane: it goes out of this lane alone.
+        """
         self.clock += 1
         self.known.learn(self.first + _CLOCK, self.clock)
-        return self.known
+        return self.known if lane is None or not self.apart else self._of(lane)
+
+    def _of(self, lane: int) -> Facts:
+        """What is known without what other lanes have done since they synchronised with this one."""
+        self.gone |= 1 << lane
+        if self.gone == (1 << WARP) - 1:
+            return self.known
+        facts = self.known.copy()
+        own = facts.values[self.first : self.first + _CLOCK]
+        done = own.copy()
+        own[:] = self.shown
+        own[lane] = done[lane]
+        for i in np.flatnonzero(done > own).tolist():
+            self.held[self.first + i] = int(done[i])
+        return facts
 
     def release(self) -> Facts:
         """What an edge out of this actor carries; a copy."""
@@ -163,6 +202,11 @@ class Actor:
 
     def acquire(self, facts: Facts) -> None:
         self.known.merge(facts)
+        if self.apart:  # what its lanes have handed on comes back to all of them
+            own = facts.values[self.first : self.first + _CLOCK]
+            np.maximum(self.shown[: own.size], own, out=self.shown[: own.size])
+        for fact in [f for f, (_, before) in self.alone.items() if facts.get(f) > before]:
+            del self.alone[fact]
 
 
 class Meeting:

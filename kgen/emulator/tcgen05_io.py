@@ -83,12 +83,14 @@ class TmemAccess:
         for land in self._loads.pop(actor, []):
             land()
         actor.known.learn(actor.load_fact, actor.loads)
+        actor.apart, actor.gone = True, 0
 
     def wait_st(self, actor: Actor) -> None:
         """`tcgen05.wait::st.sync.aligned`."""
         for land in self._stores.pop(actor, []):
             land()
         actor.known.learn(actor.store_fact, actor.stores)
+        actor.apart, actor.gone = True, 0
 
     def pending_ld(self, actor: Actor) -> bool:
         """Registers of the warp are still to be written by loads."""

@@ -221,7 +221,11 @@ class TensorMemory:
         wait, fenced = (
             ("ld", other.actor.load_fenced_fact) if other.loads else ("st", other.actor.store_fenced_fact)
         )
-        if known <= value:
+        late = fact if known <= value else fenced
+        if other.actor is not actor and actor.known.get(late) <= value < other.actor.held.get(late, 0):
+            text += f", of {self._say(fact)}: there one lane arrived without the warp having synchronised (__syncwarp) "
+            self.monitor.fail("warp-sync-missing", text + "after the wait and the fence of the other lanes")
+        elif known <= value:
             text += f", of {self._say(fact)}, without tcgen05.wait::{wait} there"
             text += "" if other.actor is actor else " and synchronisation after it"
             self.monitor.fail(f"tmem-missing-wait-{wait}", text)

@@ -36,9 +36,12 @@ class Fate:
 def smallest(plan) -> emulation.Shape:
     """Few elements, but several tiles per CTA, every ring round more than once, tails on all sides."""
     tile_m, tile_n = plan.cluster_tile
-    tiles = 3 if plan.schedule == "persistent" else 1
+    tiles = 3 if plan.schedule in ("persistent", "clc") else 1
     k_tiles = plan.stages // 2 + 1 if len(plan.roles) > 1 else plan.stages + 2
-    return (tiles - 1) * tile_m + 7, tile_n - 3, k_tiles * plan.cta_tile[2] - 5
+    k = k_tiles * plan.cta_tile[2] - (6 if plan.scales else 5)  # two elements to a byte
+    if plan.scales:  # those of B depend on the column
+        return tile_m + 7, 2 * tile_n - 3, k
+    return (tiles - 1) * tile_m + 7, tile_n - 3, k
 
 
 def compiled(plan, source: str) -> str:

@@ -1,6 +1,6 @@
-"""Runs every mutant of the sm_100a presets 4 to 9 and prints the tables of docs/mutation.md.
+"""Runs every mutant of the sm_100a presets 4 to 9, clc and nvfp4 and prints the tables of docs/mutation.md.
 
-    python tests/mutation/run.py --jobs 2 --kept build/mutants.jsonl [--steps 4,9] [--again] [--table]
+    python tests/mutation/run.py --jobs 2 --kept build/mutants.jsonl [--steps 4,9] [--only REGEX] [--again] [--table]
 
 Fates are kept a line each, so that an interrupted run goes on; `--again` runs once more what was not caught, `--table`
 runs nothing.
@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
 from pathlib import Path
 
 HERE = Path(__file__).parent
+SPECS = HERE.parents[1] / "specs/gemm/sm_100a"
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "protocol")]
 
 from engine import Fate, fate, proven  # noqa: E402
@@ -23,15 +25,23 @@ from survivors import HARMLESS, reason  # noqa: E402
 from table import TABLE, Mutant, mutants  # noqa: E402
 from variants import preset_plans  # noqa: E402
 
+from kgen.plan import make_plan  # noqa: E402
 from kgen.render import render_kernel  # noqa: E402
+from kgen.spec.base import parse_spec  # noqa: E402
 
 STEPS = range(4, 10)
+SPECIAL = ("clc", "nvfp4")  # launch control, scales
+ALL = (*STEPS, *SPECIAL)
 Key = tuple[str, str]  # kernel, mutant
 
 
 def plans(steps) -> list:
+    """Presets by their numbers, other examples by their names."""
     wanted = {f"gemm_step{s}" for s in steps}
-    return [p for p in preset_plans("sm_100a") if p.name in wanted]
+    found = [p for p in preset_plans("sm_100a") if p.name in wanted]
+    for path in (SPECS / f"{name}.yaml" for name in SPECIAL if name in steps):
+        found.append(make_plan(parse_spec(path.read_text(), str(path)).spec))
+    return found
 
 
 def everything(steps) -> dict[Key, tuple[object, Mutant]]:
@@ -60,7 +70,7 @@ def line(key: Key, f: Fate) -> str:
 
 def tables(fates: dict[Key, Fate]) -> str:
     """Numbers per step and per group, then every survivor with its reason."""
-    sources = {p.name: render_kernel(p) for p in plans(STEPS)}
+    sources = {p.name: render_kernel(p) for p in plans(ALL)}
     why = {key: reason(*key, sources[key[0]]) or ("unseen", "not looked into") for key, f in fates.items() if alive(f)}
     head = "| mutants | emulator | check | either | harmless | not seen | caught of the harmful |\n|" + "---|" * 8
     lines = ["| kernel " + head]
@@ -96,15 +106,17 @@ def _row(name: str, fates: dict[Key, Fate], why: dict[Key, tuple[str, str]]) -> 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", default=",".join(map(str, STEPS)))
+    parser.add_argument("--steps", default=",".join(map(str, ALL)))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--kept", type=Path, default=Path("build/mutants.jsonl"))
+    parser.add_argument("--only", default="", help="mutants whose names match")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--check", action="store_true", help="only the protocols, once more")
     options = parser.parse_args()
-    steps = [int(s) for s in options.steps.split(",")]
+    steps = options.steps.split(",")
     wanted, fates = everything(steps), load(options.kept)
+    wanted = {key: it for key, it in wanted.items() if re.search(options.only, key[1])}
     if options.check:
         fates = {key: replace(f, protocol=proven(wanted[key][0], wanted[key][1].source)) for key, f in fates.items()}
         options.kept.write_text("".join(line(key, f) for key, f in fates.items()))

@@ -29,14 +29,8 @@ REASONS = [
     ("cluster_sync", r"cluster_sync.*\n.*if \(warp == MMA_WARP\)", "", UNSEEN,
      "That both CTAs of a pair run before either allocates is so from the start in the emulator, and the next cluster "
      "barrier comes before every use of a peer's barrier. Whether a card needs it is not known here."),
-    ("__syncwarp", r"fence_before.*\n.*__syncwarp", "", UNSEEN,
-     "The emulator executes tcgen05.wait::ld for a warp as one, so that lane 0 never arrives before another lane has "
-     "loaded, and keeps what a warp knows, not a lane."),
-    ("__syncwarp", r"bulk_wait_read.*\n.*__syncwarp", "", UNSEEN,
-     "The lanes of a warp reconverge after a branch in the emulator; on a card another lane might write a box before "
-     "lane 0 has waited for it."),
-    ("__syncwarp", r"fence_proxy_async.*\n.*__syncwarp", "", UNSEEN,
-     "Likewise: on a card lane 0 might store a box before another lane has written its row."),
+    ("__syncwarp", r"bulk_wait_read.*\n.*__syncwarp", "gemm_step4 gemm_step5", HARMLESS,
+     "As the wait before it: a tile has no more boxes than there are buffers, so that none is written twice."),
     ("accumulator", "", "gemm_step7 gemm_step8", HARMLESS, "The kernel has one accumulator: its slot is always 0."),
     ("slot", "", "gemm_step7 gemm_step8", HARMLESS, "One consumer: its number is always 0."),
     ("phase kept", r"phase \^= 1", "gemm_step4 gemm_step5", HARMLESS, "One tile per CTA: nobody waits again."),

@@ -6,7 +6,7 @@ A fixed sample here; run.py runs all and prints the tables of docs/mutation.md.
 import pytest
 from engine import emulated, fate, proven
 from from_kernel import program_of_source
-from run import STEPS, alive, everything, tables
+from run import ALL, SPECIAL, STEPS, alive, everything, plans, tables
 from survivors import reason
 from table import TABLE, mutants
 from variants import named_plans
@@ -15,7 +15,7 @@ from kgen.protocol import check_plan, tiles_per_cta
 from kgen.protocol.explore import check
 from kgen.render import render_kernel
 
-PLANS = named_plans("sm_100a")
+PLANS = named_plans("sm_100a") | {p.name: p for p in plans(SPECIAL)}
 SAMPLE = [  # kernel, row of the table, what the changed line contains, how it ends
     ("gemm_step4", "count", "smem.full[slot], 1);", "1 + 1);"),
     ("gemm_step7", "count", "acc_empty", "- 1);"),
@@ -42,6 +42,11 @@ SAMPLE = [  # kernel, row of the table, what the changed line contains, how it e
     ("gemm_step4", "swizzle", "2ull", "4ull << 61"),
     ("gemm_step4", "N", "BLOCK_N / 8", "- 2) << 17"),
     ("gemm_step4", "step", "MMA_K", "2 * MMA_K"),
+    ("gemm_step7", "__syncwarp", "__syncwarp", "nothing"),
+    ("gemm_clc", "readers", "CLC_EMPTY", "- 1;"),
+    ("gemm_clc", "expected bytes", "clc_full", "nothing"),
+    ("gemm_nvfp4", "copy", "scales_of_a", "nothing"),
+    ("gemm_nvfp4", "column of B", "ATOMS_K", "(ATOMS_K + k)"),
 ]
 
 
@@ -59,7 +64,7 @@ def test_a_sample_is_caught(kernel, row, contains, ends):
 
 
 def test_every_row_of_the_table_has_a_place():
-    everywhere = [m for step in STEPS for m in mutants(render_kernel(PLANS[f"gemm_step{step}"]))]
+    everywhere = [m for plan in plans(ALL) for m in mutants(render_kernel(plan))]
     for group, rows in TABLE.items():
         for name, *_ in rows:
             assert any(m.group == group and m.name.startswith(name + ", line") for m in everywhere), name

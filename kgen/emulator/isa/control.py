@@ -163,8 +163,10 @@ def warp_sync(b, inst, mods):
     mask = b.src(inst.operands[0], "u32")
 
     def fn(w, m):
-        lanes = bitmask(m)
-        return None if lanes == 0xFFFFFFFF else gather(w, m, w.v[mask])
+        if bitmask(m) != 0xFFFFFFFF:
+            return gather(w, m, w.v[mask])
+        w.actor.converge()
+        return None
 
     return fn
 
@@ -177,7 +179,10 @@ def gather(w, m, masks):
     if not lanes & first:
         raise EmulatorError(f"the membermask {first:#x} does not name the executing lanes {lanes:#x}")
     need = first & w.live
-    return (SYNC, need) if need & ~lanes else None
+    if need & ~lanes:
+        return (SYNC, need)
+    w.actor.converge()
+    return None
 
 
 def gather_values(w, m, masks, what: str):

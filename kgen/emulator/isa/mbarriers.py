@@ -85,15 +85,16 @@ def arrive(b, inst, mods):
     what, remote = inst.name, space != "shared::cta"
 
     def fn(w, m):
-        a = address(w)
-        for lane in active(m):
+        a, lanes = address(w), active(m)
+        alone = lanes[0] if len(lanes) == 1 and w.live.bit_count() > 1 else None
+        for lane in lanes:
             barrier = barrier_at(w, int(a[lane]), what, remote)
             n = int(w.v[count][lane]) if count is not None else 1
             if expect:
                 barrier.expect_tx(n, w.actor)
                 n = 1
             f = barrier.arrive_drop if drop else barrier.arrive
-            state = f(n, w.actor, w.name, not quiet)
+            state = f(n, w.actor, w.name, not quiet, alone)
             if token is not None:
                 w.v[token][lane] = state
         w.machine.progress += 1

@@ -48,3 +48,15 @@ def test_early_arrivals_of_the_next_generation_stay_out(order):
     meeting.arrive(one)
     meeting.leave(two)
     assert two.known.get(one.first) == 0
+
+
+def test_what_one_lane_hands_on(order):
+    """Its own fences, those of the others once all have synchronised with it, or once each has arrived."""
+    one = order.actor("warp 0")
+    one.fence_async()
+    assert [one.tick(3).get(one.fence_fact(lane)) for lane in (3, 4)] == [1, 0]
+    assert one.tick().get(one.fence_fact(4)) == 1
+    one.converge()
+    assert one.tick(3).get(one.fence_fact(4)) == 1
+    one.fence_async()
+    assert [one.tick(lane).get(one.fence_fact(0)) for lane in range(32)] == [2, *30 * [1], 2]

@@ -171,6 +171,38 @@ def test_hand_over_between_warps(io, order, monitor, fails):
         round_trip(meet=False)
 
 
+def test_one_lane_arrives_for_loads_of_its_warp(io, order, fails):
+    """ld, wait, fence, (__syncwarp,) lane 0 arrives; the warp that overwrites has waited for that."""
+    one, two = order.actor("warp 0"), order.actor("warp 4")
+
+    def hand_over(converge=(True, True)):
+        io.st(one, 0, "32x32b", 1, 0, np.zeros((32, 1)))
+        io.wait_st(one)
+        io.ld(one, 0, "32x32b", 1, 0, lambda v: None)
+        io.wait_ld(one)
+        if converge[0]:
+            one.converge()
+        one.fence_before()
+        if converge[1]:
+            one.converge()
+        two.acquire(one.tick(0).copy())
+        two.fence_after()
+        io.st(two, 4, "32x32b", 1, 0, np.zeros((32, 1)))
+        io.wait_st(two)
+        two.fence_before()
+        one.acquire(two.release())
+        one.fence_after()
+
+    hand_over()
+    hand_over((False, True))
+    for missing in ((True, False), (False, False)):
+        with fails("warp-sync-missing", "one lane arrived"):
+            hand_over(missing)
+        one.converge()
+        two.acquire(one.release())
+        one.acquire(two.release())
+
+
 def test_dealloc_in_use(tmem, order, fails):
     tmem.alloc("CTA 0", 64)
     io, warp, other = TmemAccess(tmem), order.actor("warp 0"), order.actor("warp 1")

@@ -182,6 +182,7 @@ def test_store_reads_as_late_as_the_wait_allows():
     warp = b.warps[0]
     fill(b, warp)
     warp.fence_async()
+    warp.converge()
     before = b.memory.bytes.copy()
     b.tma.store(warp, 0, matrix_map(), (32, 60), 0x400)
     b.bulk.commit(warp, 0)
@@ -203,11 +204,38 @@ def test_store_without_fence(fails):
         b.tma.store(b.warps[0], 0, matrix_map(), (0, 0), 0x400, name="D")
 
 
+def test_one_lane_stores_what_the_others_wrote(fails):
+    b = bench()
+    warp = b.warps[0]
+    fill(b, warp)
+    warp.converge()
+    warp.fence_async()
+    with fails("warp-sync-missing", "issued by lane 0 of warp 0", "lane 1 wrote shared 0x410"):
+        b.tma.store(warp, 0, matrix_map(), (0, 0), 0x400)
+
+
+def test_one_lane_waits_for_a_box_that_the_others_overwrite(fails):
+    b = bench()
+    warp = b.warps[0]
+    fill(b, warp)
+    warp.fence_async()
+    warp.converge()
+    b.tma.store(warp, 0, matrix_map(), (0, 0), 0x400)
+    b.bulk.commit(warp, 0)
+    b.bulk.wait(warp, 0, 0, read=True)
+    with fails("warp-sync-missing", "by lane 1 of warp 0 overwrites shared 0x410", "only lane 0 has waited for"):
+        fill(b, warp)
+    b.units.ctas[0].hazards.generic_write(warp, np.array([0x400]), 16, "st.shared", np.array([0]))
+    warp.converge()
+    fill(b, warp)
+
+
 def test_reusing_the_source_before_and_after_the_wait(fails):
     b = bench()
     warp, other = b.warps[:2]
     fill(b, warp)
     warp.fence_async()
+    warp.converge()
     b.tma.store(warp, 0, matrix_map(), (0, 0), 0x400)
     b.bulk.commit(warp, 0)
     with fails("smem-overwritten-in-flight"):
