@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 
@@ -80,9 +80,10 @@ class _Renderer:
         self.env = environment()
 
     def part(self, path: str, depth: int = 0, **names) -> str:
-        text = self.env.get_template(path).render(plan=self.plan, part=self.part, **self.vocabulary(), **names)
+        text = self.env.get_template(path).render(plan=self.plan, part=self.part, **self.vocabulary, **names)
         return text.strip("\n").replace("\n", "\n" + "  " * depth) if depth else text.strip("\n")
 
+    @cached_property
     def vocabulary(self) -> dict:
         return {
             "nvcc_flags": nvcc_flags(self.plan.arch),
@@ -108,13 +109,13 @@ class _Renderer:
         """The PTX wrappers that `body` calls, and those they call, in the order of the template files."""
         known: dict[str, str] = {}
         for path in PTX_FAMILIES:
-            module = self.env.get_template(path).make_module({"plan": self.plan, **self.vocabulary()})
+            module = self.env.get_template(path).make_module({"plan": self.plan, **self.vocabulary})
             known |= {n: str(getattr(module, n)()).strip("\n") for n in dir(module) if not n.startswith("_")
                       and callable(getattr(module, n))}  # fmt: skip
         used: set[str] = set()
         text = body
         while True:
-            fresh = {n for n in known if n not in used and re.search(rf"\b{n}\b(<[^>]*>)?\(", text)}
+            fresh = known.keys() & set(re.findall(r"\b(\w+)(?:<[^>]*>)?\(", text)) - used
             if not fresh:
                 break
             used |= fresh

@@ -36,9 +36,9 @@ class Source:
 
     def certificate(self) -> str:
         """What the protocol checker proved, one line. Raises ProtocolError with its report where it cannot."""
-        from kgen.protocol import certify
+        from kgen.certificates import certificate
 
-        return certify(self.plan)
+        return certificate(self.plan)
 
 
 def planned(loaded: LoadedSpec) -> GemmPlan:
