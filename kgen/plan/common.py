@@ -138,6 +138,11 @@ class GemmPlan:
         return ", ".join(f'"{o}"' for o, major in zip("ab", self.layout, strict=True) if major != "k")
 
     @property
+    def box_extent(self) -> str:
+        """The constant that names the columns of a store box."""
+        return next((t.box_columns_expr for t in self.tensor_maps if t.operand == "d"), "")
+
+    @property
     def row_step(self) -> int:
         """Elements of which rows must be a multiple, so that each starts at 16 bytes."""
         return max(8, 16 // self.input.bytes * self.input.packed, 16 // self.output.bytes)

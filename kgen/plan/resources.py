@@ -230,6 +230,7 @@ class Dtype:
     bytes: int  # of what the kernel addresses: an element, or `packed` of them
     packed: int = 1  # elements to such a unit
     storage: str = ""  # its type in the kernel, where that is not ctype
+    saturates: bool = False  # as D's type: what exceeds its largest number becomes that
 
     @property
     def unit(self) -> str:
@@ -312,6 +313,7 @@ DTYPES = {
             header="cuda_fp8.h",
             bytes=1,
             storage="uint8_t",
+            saturates=True,
         ),
         Dtype(
             name="e5m2",

@@ -1,4 +1,4 @@
-/*% macro to_output(x) %*/${ ("rounded(" ~ x ~ ")") if plan.output.bytes == 1 else (x ~ ".astype(OUTPUT)") }/*% endmacro %*/
+/*% macro to_output(x) %*/${ ("rounded(" ~ x ~ ")") if plan.output.saturates else (x ~ ".astype(OUTPUT)") }/*% endmacro %*/
 /*% set d_width = "BLOCK_N // 2" if plan.pairs else "BLOCK_N" %*/
 """Checks ${ plan.name } on the card in this machine, over a matrix of shapes.
 
@@ -203,7 +203,7 @@ def truncated(x):
     return np.where(np.abs(nearest) > np.abs(x), np.nextafter(nearest, np.float32(0)), nearest)
 
 
-/*% if plan.output.bytes == 1 %*/
+/*% if plan.output.saturates %*/
 def rounded(x):
     """To D's type, saturating as the kernel does."""
     largest = float(ml_dtypes.finfo(OUTPUT).max)

@@ -5,11 +5,15 @@ import pytest
 from chains import ARCHS, project
 
 from kgen.build import compile_ptx
+from kgen.commands.sources import source_of_text
 from kgen.emulation import cases, make_problem, run
 from kgen.errors import PlanError
 from kgen.operands import rounded
 from kgen.plan.resources import DTYPES
+from kgen.presets import named_presets
 from kgen.proving import Case
+from kgen.render import render_project
+from kgen.spec.edit import set_values
 
 SHAPE = (67, 150, 40)  # odd rows; a whole box, a 16-byte step of the next, and a tail of six columns
 KERNELS = {
@@ -36,6 +40,17 @@ def test_d_is_right(name, arch, tmp_path):
     plan, ptx = built(arch, name, tmp_path)
     found = [c for c in cases(plan, ptx, only=[SHAPE]) if isinstance(c, Case)]
     assert len(found) == 2 and [c for c in found if not c.ok] == []
+
+
+def test_sums_of_splits_are_rounded_once(tmp_path):
+    preset = next(p for p in named_presets("gemm", "sm_100a") if p.name == "split_k")
+    text = set_values(preset.text, ["name=split", "tile.n=128", "dtype.output=e4m3", "epilogue.ops=[cast]"])
+    plan = source_of_text(text, "split").plan
+    for path, content in render_project(plan, text).items():
+        (tmp_path / path).write_text(content)
+    ptx = compile_ptx(tmp_path, plan.arch).artifact.read_text()
+    found = [c for c in cases(plan, ptx, only=[(67, 150, 400)], kinds=("normal",)) if isinstance(c, Case)]
+    assert len(found) == 1 and found[0].ok
 
 
 @pytest.mark.parametrize("arch", ARCHS)

@@ -54,6 +54,7 @@ def parts(g: Geometry) -> dict[str, str]:
     if g.staged:
         parts["source_parameters"] = f"{arch}/store/from_{source}_parameters.cu"
         parts["stage"] = f"{arch}/store/stage_{8 * g.output.bytes}bit.cu"
+        parts["boxes"] = f"{arch}/store/boxes{'' if g.chunk == g.store_columns else '_in_parts'}.cu"
     if g.clc:
         parts["request"] = f"{arch}/role/request_{who}.cu"
         parts["next_tile"] = f"{arch}/role/next_tile_{who}.cu"
