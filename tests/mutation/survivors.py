@@ -35,7 +35,7 @@ REASONS = [
     ("cursor", r"(?=[^\n]*\n\s*return __shfl_sync)", "gemm_clc", HARMLESS,
      "In the branch of the lanes that read no answer: only lane 0 uses its cursor."),
     ("wait", r"no commit may signal.*\n.*smem\.empty", "gemm_clc gemm_nvfp4", UNSEEN,
-     "The emulator delivers a thread's commits in turn, so that none comes after the exit; the check, which refuses the "
+     "The emulator runs a thread's commits in turn, so that none outlives a CTA; the check, which refuses the "
      "same in step8 and step9, does not read this kernel."),
     ("advance", r"advance\(\);\n\s*\}\n\s*\}\n\s*\} else if", "gemm_clc gemm_nvfp4", UNSEEN,
      "The drain waits for one stage again and again; as if the wait were missing."),
