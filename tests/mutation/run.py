@@ -77,7 +77,8 @@ def tables(fates: dict[Key, Fate]) -> str:
     for kernel in [*sorted({kernel for kernel, _ in fates}), "all"]:
         lines.append(_row(kernel, {key: f for key, f in fates.items() if kernel in (key[0], "all")}, why))
     lines += ["", "| group " + head]
-    lines += [_row(group, {key: f for key, f in fates.items() if f.group == group}, why) for group in TABLE]
+    groups = [group for group in TABLE if any(f.group == group for f in fates.values())]
+    lines += [_row(group, {key: f for key, f in fates.items() if f.group == group}, why) for group in groups]
     told: dict[tuple, list[str]] = {}
     for (kernel, name), said in why.items():
         row, _, rest = name.partition(", line ")

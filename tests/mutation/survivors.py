@@ -31,6 +31,17 @@ REASONS = [
      "barrier comes before every use of a peer's barrier. Whether a card needs it is not known here."),
     ("__syncwarp", r"bulk_wait_read.*\n.*__syncwarp", "gemm_step4 gemm_step5", HARMLESS,
      "As the wait before it: a tile has no more boxes than there are buffers, so that none is written twice."),
+    ("__syncwarp", r".*keeps what is read", "gemm_nvfp4", HARMLESS, "It only tells the compiler not to read ahead."),
+    ("cursor", r"(?=[^\n]*\n\s*return __shfl_sync)", "gemm_clc", HARMLESS,
+     "In the branch of the lanes that read no answer: only lane 0 uses its cursor."),
+    ("wait", r"no commit may signal.*\n.*smem\.empty", "gemm_clc gemm_nvfp4", UNSEEN,
+     "The emulator runs a thread's commits in turn, so that none outlives a CTA; the check, which refuses the "
+     "same in step8 and step9, does not read this kernel."),
+    ("advance", r"advance\(\);\n\s*\}\n\s*\}\n\s*\} else if", "gemm_clc gemm_nvfp4", UNSEEN,
+     "The drain waits for one stage again and again; as if the wait were missing."),
+    ("proxy", r"clc_first_cta.*\n.*fence_proxy_async", "gemm_clc", UNSEEN,
+     "The emulator keeps who wrote a word, not who read it, and so does not ask that a thread fence its reads before "
+     "an asynchronous write."),
     ("accumulator", "", "gemm_step7 gemm_step8", HARMLESS, "The kernel has one accumulator: its slot is always 0."),
     ("slot", "", "gemm_step7 gemm_step8", HARMLESS, "One consumer: its number is always 0."),
     ("phase kept", r"phase \^= 1", "gemm_step4 gemm_step5", HARMLESS, "One tile per CTA: nobody waits again."),
