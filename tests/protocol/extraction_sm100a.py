@@ -20,12 +20,12 @@ _LOOPS = {
     r"int index = blockIdx.x[^;]*; index < tiles_m \* tiles_n; index \+= gridDim.x[^;]*": "tile",
     r"int k0 = 0; k0 < k; k0 \+= BLOCK_K": "k",
     r"int k0 = 0; k0 < min\(k, STAGES \* BLOCK_K\); k0 \+= BLOCK_K": "fill",
-    r"int c = 0; c < BLOCK_N; c \+= CHUNK": "box",
-    r"int first = 0; first < BLOCK_N; first \+= STORE_COLUMNS": "box",
+    r"int c = 0; c < (?:BLOCK|OUT)_N; c \+= CHUNK": "box",
+    r"int first = 0; first < (?:BLOCK|OUT)_N; first \+= STORE_COLUMNS": "box",
     r"int c = first; c < first \+ STORE_COLUMNS; c \+= CHUNK": "part",
 }
 _CALL = re.compile(r"\b(mbarrier_\w+|tcgen05_\w+|tma_\w+|bulk_\w+|fence_\w+|cluster_sync|__sync\w+|multiply|release"
-                   r"|stage|store|load_k_tile|advance)(<[^>]*>)?\(")  # fmt: skip
+                   r"|stage|store|load_k_tile|load_pairs|advance)(<[^>]*>)?\(")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Kernel:
     def _branch(self, node, who, env):
         if "SMEM_ALIGNMENT" in node.test:
             return
-        if node.test == "c + CHUNK == BLOCK_N":
+        if node.test in ("c + CHUNK == BLOCK_N", "c + CHUNK == OUT_N"):
             yield from self._enclosed(("when", "last columns"), node.body, who, env)
         elif node.test == "k0 > 0 && refill < k":
             assert env["refill"]
@@ -150,6 +150,12 @@ class Kernel:
 
     def _load_k_tile(self, found, who, env):
         yield from self._block(self._function("load_k_tile"), who, {"argument": found[1]})
+
+    def _load_pairs(self, found, who, env):
+        body = function_body(self.source, "load_pairs")
+        assert body.index("tcgen05_load(") < body.index("tcgen05_wait_load()")
+        yield ("read",)
+        yield ("have read",)
 
     def _multiply(self, found, who, env):
         d, a, b, _ = found.groups()
@@ -229,6 +235,7 @@ _CALLS = [
     (r"mbarrier_arrive(_cluster)?\(acc_empty(?:, 0)?\)", Kernel._arrive),
     (r"tcgen05_load\(v, acc \+ \(first_lane << 16\) \+ c\)", _always("read")),
     (r"tcgen05_wait_load\(\)", _always("have read")),
+    (r"load_pairs\(v, acc \+ \(first_lane << 16\) \+ 2 \* c, .*\)", Kernel._load_pairs),
     (r"bulk_wait_read<([^>]+)>\(\)", Kernel._stores),
     (r"stage\(boxes\[turn\], v(, c - first)?\)", _always("write", "d")),
     (r"fence_proxy_async\(\)", _always("fence")),

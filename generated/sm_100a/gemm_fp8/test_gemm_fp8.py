@@ -175,9 +175,9 @@ class Extras:
                 continue
             axis = 1 if spread == "row" else 0
             reduce = (lambda x, a=axis: np.abs(x).max(a)) if how == "max_abs" else (lambda x, a=axis: x.sum(a))
-            truth, rounded = reduce(exact), reduce(plain)
+            truth = reduce(exact)
             error = float(np.max(np.abs(self.matrices[name].read()[0].astype(np.float64) - truth)))
-            limit = 2 * float(np.max(np.abs(rounded - truth)))
+            limit = 2 * float(np.max(np.abs(plain - exact)))
             if how == "sum":
                 limit = 2 * float(np.max(np.abs(plain - exact).sum(axis)))
                 limit += float(np.max(np.abs(exact).sum(axis))) * 2.0**-23 * exact.shape[axis] ** 0.5
