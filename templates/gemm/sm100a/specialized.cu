@@ -71,7 +71,7 @@ gemm(${ part("gemm/common/parameters.cu") }) {
 /*% endif %*/
     ${ part(plan.parts.schedule, depth=2, next_tile="next_tile_of_warp", body=part(plan.parts.epilogue)) }
 /*% if "stage" in plan.parts %*/
-    ${ part("gemm/sm100a/store/drain.cu", depth=2) }
+    ${ part("gemm/common/store_drain.cu", depth=2) }
 /*% endif %*/
   }
   ${ part("gemm/sm100a/free.cu", depth=1, warp="MMA_WARP") }

@@ -27,7 +27,7 @@ gemm(${ part("gemm/common/parameters.cu") }) {
 /*% endif %*/
   ${ part(plan.parts.schedule, depth=1, body=part("gemm/sm100a/tile_in_turn.cu")) }
 /*% if "stage" in plan.parts %*/
-  ${ part("gemm/sm100a/store/drain.cu", depth=1) }
+  ${ part("gemm/common/store_drain.cu", depth=1) }
 /*% endif %*/
   ${ part("gemm/sm100a/free.cu", depth=1, warp="0") }
 }

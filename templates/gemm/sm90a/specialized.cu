@@ -42,7 +42,7 @@ gemm(${ part("gemm/common/parameters.cu") }) {
 /*% endif %*/
     ${ part(plan.parts.schedule, depth=2, body=part("gemm/sm90a/role/consumer.cu")) }
 /*% if "stage" in plan.parts %*/
-    ${ part("gemm/sm90a/store/drain.cu", depth=2) }
+    ${ part("gemm/common/store_drain.cu", depth=2) }
 /*% endif %*/
   }
 /*% if "leave" in plan.parts %*/

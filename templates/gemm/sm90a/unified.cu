@@ -30,6 +30,6 @@ gemm(${ part("gemm/common/parameters.cu") }) {
 /*% endif %*/
   ${ part(plan.parts.schedule, depth=1, body=part("gemm/sm90a/tile_in_turn.cu")) }
 /*% if "stage" in plan.parts %*/
-  ${ part("gemm/sm90a/store/drain.cu", depth=1) }
+  ${ part("gemm/common/store_drain.cu", depth=1) }
 /*% endif %*/
 }
