@@ -71,7 +71,7 @@ BROKEN = {
         "+ 0 * SCALE_COLUMNS",
     ),
     "B's scales of the wrong columns": ("mxfp8", "word, tile.column / ATOM_ROWS", "word, tile.row / ATOM_ROWS"),
-    "no factor": ("fp8", "v[i] *= scale", "v[i] *= 1"),
+    "no factor": ("fp8", "x = e.alpha * x", "x = 1 * x"),
     "boxes that overlap": ("mn_major", "BOX_STRIDE = 128 * BLOCK_K >> 4", "BOX_STRIDE = 64 * BLOCK_K >> 4"),
     "k steps of the other layout": (
         "mn_major",
