@@ -21,7 +21,7 @@ HARMLESS = {
     "order": {"gemm_step6", "b_fp32_out_unified", "b_n32_fp32"},
     # Neither does the last lap of the ring add anything to it in the CTA that issues.
     "advance dropped": {"gemm_step9", "b_fp16", "b_fp32_out", "b_direct_store", "b_two_by_two",
-                        "b_split_two_consumers", "b_shallow", "b_fixed_ctas"},
+                        "b_split_two_consumers", "b_shallow", "b_fixed_ctas", "b_finished_pairs"},
     # The barrier between tiles and the last one follow each other; k tiles have one of their own.
     "__syncthreads dropped": {"b_persistent_threads"},
 }  # fmt: skip
