@@ -128,7 +128,7 @@ def test_list_shows_every_preset_with_what_it_changes(kgen):
     assert kgen("new", "--list").out == table
 
 
-def test_new_takes_six_tenths_of_a_second_at_most(tmp_path):
+def test_new_takes_half_a_second_at_most(tmp_path):
     """Best of three, after one that fills the caches of compiled templates and of Python's own bytecode, as anybody's
     first run does. Processor time is what it takes on a machine that does nothing else; the clock on the wall would
     measure the neighbours."""
@@ -148,7 +148,7 @@ def test_new_takes_six_tenths_of_a_second_at_most(tmp_path):
         libraries.append(processor_seconds("-c", "import typer, typer._adapters, pydantic, jinja2, yaml"))
     # Importing the libraries takes 0.25 s where nothing else runs; a busy machine's second is worth less.
     busy = max(1.0, min(libraries[1:]) / 0.25)
-    assert min(new[1:]) <= 0.6 * busy, (new, libraries)
+    assert min(new[1:]) <= 0.5 * busy, (new, libraries)
 
 
 def test_new_loads_no_driver_bindings_and_no_numerics(tmp_path):
