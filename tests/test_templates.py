@@ -93,6 +93,7 @@ def test_kernels_stay_readable():
         lengths[plan.arch.name, plan.name] = len(lines) - 1
         assert max(map(len, lines)) <= 120, plan.name
     # A load from tensor memory names 64 registers, on 17 lines: what puts the last Blackwell steps beyond 400.
-    assert max(lengths.values()) <= 450
+    longest = {"sm_90a": 400, "sm_100a": 450}
+    assert all(lines <= longest[arch] for (arch, _), lines in lengths.items()), lengths
     for arch in {a for a, _ in lengths}:
         assert lengths[arch, "gemm_step1"] < lengths[arch, "gemm_step9"]
