@@ -29,13 +29,13 @@ demo: $(VENV)/.ready
 	$(BIN)/kgen test demo/gemm_step9
 
 test: $(VENV)/.ready
-	$(BIN)/python -m pytest -m "not gpu and not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not gpu and not slow"
 
 test-gpu: $(VENV)/.ready
 	$(BIN)/python -m pytest -m gpu -rs
 
 test-slow: $(VENV)/.ready
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check kgen tests

@@ -28,6 +28,7 @@ def compiled(name, directory):
 def test_the_rungs_are_these():
     assert set(RUNGS) == {
         "deep_ring", "small_tiles", "two_accumulators", "chunked_store", "raster", "clc", "split_k",
+        "tf32", "fp8", "mxfp8", "mxfp4", "nvfp4", "mn_major",
     }  # fmt: skip
 
 
@@ -51,7 +52,8 @@ def test_it_is_right(name, tmp_path):
     plan, project = compiled(name, tmp_path)
     ptx = compile_ptx(project, plan.arch).artifact.read_text()
     tile_m, tile_n = plan.cluster_tile
-    proof = prove(plan, ptx, only=[(tile_m + 1, tile_n + 9, (plan.stages + 1) * 64 - 5)])
+    depth = (plan.stages + 1) * plan.cta_tile[2] - 5
+    proof = prove(plan, ptx, only=[(tile_m + 1, tile_n + 9, depth + depth % plan.input.packed)])
     assert proof.exit_code == 0, [c for c in proof.cases if not c.ok]
 
 
@@ -101,7 +103,7 @@ def test_a_broken_kernel_is_caught(what, tmp_path):
 
 
 def _product(problem):
-    return problem.a.astype(np.float64) @ problem.b.astype(np.float64).T
+    return problem.a.values @ problem.b.values.T
 
 
 def test_a_split_gives_the_same_bits_whoever_comes_last(tmp_path):
