@@ -5,7 +5,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from rungs import RUNGS, VARIANTS, made
 
