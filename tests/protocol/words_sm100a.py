@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from kgen.protocol import program as P
 
-_TESTS = {"k > 0 and a k tile one lap ahead exists": "refill", "the columns are the last": "last columns"}
+# Conditions, as the kernel's words call them.
+TESTS = {"k > 0 and a k tile one lap ahead exists": "refill", "the columns are the last": "last columns"}
 # split_k/last_stores.cu: every lane has shared, one counts, and all of the last warp see what the others have shared.
 COMES_LAST = [("warp",), ("threadfence",), ("count",), ("threadfence",), ("warp",), ("told",)]
 
@@ -95,7 +96,7 @@ def program_words(program: P.Program, role: P.Role, plan) -> list[tuple]:
                     yield from [("one",), *words(op.body), ("end",)]
                 case P.When():
                     yield from COMES_LAST if op.text == "this split comes last" else []
-                    yield ("when", _TESTS.get(op.text, op.text))
+                    yield ("when", TESTS.get(op.text, op.text))
                     yield from words(op.body)
                     yield ("end",)
                 case P.Loop():
