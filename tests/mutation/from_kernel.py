@@ -113,8 +113,8 @@ def _ops(words, plan, role, loops=(), refill=False) -> tuple[P.Op, ...]:
                 found.append(P.AsyncStore(P.Ref("d", P.At("turn"), tag=("tile", "box"))))
             case ("advance", ring):
                 found.append(P.Advance(ring))
-            case ("alloc" | "dealloc" as what, columns):
-                found.append({"alloc": P.TmemAlloc, "dealloc": P.TmemDealloc}[what](columns))
+            case ("alloc" | "dealloc" as what, columns, ctas):
+                found.append({"alloc": P.TmemAlloc, "dealloc": P.TmemDealloc}[what](columns, ctas))
             case (what,):
                 plain = {"cluster": P.ClusterBarrier, "cta": P.CtaBarrier, "fence": P.Fence,
                          "commit stores": P.CommitStores, "relinquish": P.TmemRelinquish}  # fmt: skip

@@ -258,7 +258,7 @@ class Kernel:
         yield ("stores", evaluate(found[1], self.values))
 
     def _alloc(self, found, who, env):
-        yield (found[1], evaluate(found[2], self.values))
+        yield (found[1], evaluate(found[2], self.values), "pair" if self.pair else "self")
 
 
 def _always(*word):

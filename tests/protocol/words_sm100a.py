@@ -86,12 +86,12 @@ def program_words(program: P.Program, role: P.Role, plan) -> list[tuple]:
                     yield from [("advance", "clc"), *([("told",)] if role.warps > 1 else [])]
                 case P.Advance(ring):
                     yield ("advance", ring)
-                case P.TmemAlloc(columns):
-                    yield ("alloc", columns)
+                case P.TmemAlloc(columns, ctas):
+                    yield ("alloc", columns, ctas)
                 case P.TmemRelinquish():
                     yield ("relinquish",)
-                case P.TmemDealloc(columns):
-                    yield ("dealloc", columns)
+                case P.TmemDealloc(columns, ctas):
+                    yield ("dealloc", columns, ctas)
                 case P.One():
                     yield from [("one",), *words(op.body), ("end",)]
                 case P.When():
