@@ -18,6 +18,7 @@ VARIANTS = {
     "split_k_alone": ("split_k", ["cluster.cta_group=1", "tile.n=64", "schedule.split_k=3"]),
     "split_k_two": ("split_k", ["warps.consumers=2", "epilogue.staging=1", "tile.n=128"]),
     "fp32_chunks": ("chunked_store", ["dtype.output=fp32"]),
+    "mn_major_alone": ("mn_major", ["cluster.cta_group=1", "warps.consumers=1", "tile.n=64"]),
     "serpentine_clc": ("clc", ["schedule.walk=serpentine", "schedule.group_m=2", "tile.n=64"]),
 }
 
