@@ -11,6 +11,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from kgen.errors import Refusal
+from kgen.spec.rules import RuleSet
+
 _C_WORDS = frozenset(
     """auto bool break case char class const continue default delete do double else enum extern false float for goto
     if inline int long main namespace new operator private public register return short signed sizeof static struct
@@ -43,3 +46,65 @@ class ProblemSize(Part):
     m: int = Field(4096, ge=1, lt=2**31, description="rows of A and D")
     n: int = Field(4096, ge=1, lt=2**31, description="rows of B, columns of D")
     k: int = Field(4096, ge=1, lt=2**31, description="columns of A and B")
+
+
+def add_common_rules(rules: RuleSet) -> None:
+    """The rules that every architecture has, for the specs of one: they read only fields that all of them have."""
+    rules.rule("k_loop", "load", "schedule.kind")(_once)
+    rules.rule("pipeline.stages", "load")(_thread_loads_have_no_ring)
+    rules.rule("warps.roles", "load")(_roles_need_tma)
+    rules.rule("warps.roles", "warps.consumers")(_consumers_need_roles)
+    rules.rule("warps.roles", "warps.registers")(_split_needs_roles)
+    rules.rule("schedule.ctas", "schedule.kind")(_ctas_are_persistent)
+
+
+def _once(s):
+    """`k_loop: once` is the one-tile kernel: it needs `load: threads` and `schedule.kind: single`."""
+    if s.k_loop == "once" and (s.load, s.schedule.kind) != ("threads", "single"):
+        yield Refusal(
+            "k_loop",
+            "'once' is the one-tile kernel and needs load: threads and schedule.kind: single",
+            "set k_loop: loop",
+        )
+
+
+def _thread_loads_have_no_ring(s):
+    """`load: threads` takes `pipeline.stages: 1`."""
+    if s.load == "threads" and s.pipeline.stages > 1:
+        yield Refusal(
+            "pipeline.stages",
+            f"{s.pipeline.stages} stages need asynchronous loads; load: threads fills one buffer and waits",
+            "set stages: 1, or load: tma",
+        )
+
+
+def _roles_need_tma(s):
+    """`warps.roles: specialized` needs `load: tma`."""
+    if s.warps.roles == "specialized" and s.load == "threads":
+        yield Refusal("warps.roles", "a producer warp loads through TMA only", "set load: tma, or roles: unified")
+
+
+def _consumers_need_roles(s):
+    """More than one consumer needs `warps.roles: specialized`."""
+    if s.warps.roles == "unified" and s.warps.consumers > 1:
+        yield Refusal(
+            "warps.consumers",
+            f"{s.warps.consumers} consumers need roles: specialized; unified is one warpgroup",
+            "set consumers: 1, or roles: specialized",
+        )
+
+
+def _split_needs_roles(s):
+    """`warps.registers` needs `warps.roles: specialized`."""
+    if s.warps.roles == "unified" and s.warps.registers is not None:
+        yield Refusal(
+            "warps.registers", "setmaxnreg moves registers between roles; unified has one", "remove registers"
+        )
+
+
+def _ctas_are_persistent(s):
+    """`schedule.ctas` needs `schedule.kind: persistent`."""
+    if s.schedule.ctas != "auto" and s.schedule.kind != "persistent":
+        yield Refusal(
+            "schedule.ctas", f"kind: {s.schedule.kind} launches one CTA per tile", "remove ctas, or kind: persistent"
+        )
