@@ -56,6 +56,8 @@ def add_common_rules(rules: RuleSet) -> None:
     rules.rule("warps.roles", "warps.consumers")(_consumers_need_roles)
     rules.rule("warps.roles", "warps.registers")(_split_needs_roles)
     rules.rule("schedule.ctas", "schedule.kind")(_ctas_are_persistent)
+    rules.rule("schedule.kind", "schedule.group_m", "schedule.walk")(_raster_needs_a_walk)
+    rules.rule("epilogue.staging", "epilogue.store")(_staging_is_for_tma)
 
 
 def _once(s):
@@ -107,4 +109,33 @@ def _ctas_are_persistent(s):
     if s.schedule.ctas != "auto" and s.schedule.kind != "persistent":
         yield Refusal(
             "schedule.ctas", f"kind: {s.schedule.kind} launches one CTA per tile", "remove ctas, or kind: persistent"
+        )
+
+
+# A field that a kernel has no use for may stay at its default: presets write defaults out, and `--set` takes nothing
+# away.
+
+
+def _raster_needs_a_walk(s):
+    """What orders a walk over tiles (`schedule.group_m`, for one) needs one: `single` and `grid` have none."""
+    if s.schedule.kind not in ("single", "grid"):
+        return
+    fields = type(s.schedule).model_fields
+    for name in ("group_m", "walk"):
+        if name in fields and (given := getattr(s.schedule, name)) != (default := fields[name].default):
+            yield Refusal(
+                f"schedule.{name}",
+                f"{given} orders a walk over tiles; kind: {s.schedule.kind} gives a CTA one tile",
+                f"leave {name} at {default}, or set kind: persistent",
+            )
+
+
+def _staging_is_for_tma(s):
+    """`epilogue.staging` needs `epilogue.store: tma`."""
+    default = type(s.epilogue).model_fields["staging"].default
+    if s.epilogue.store == "direct" and s.epilogue.staging != default:
+        yield Refusal(
+            "epilogue.staging",
+            f"{s.epilogue.staging} is a number of staging buffers; store: direct has none",
+            f"leave staging at {default}, or set store: tma",
         )
