@@ -53,6 +53,7 @@ NAMES = frozenset({
     "swizzle-phase",
     "tcgen05-cta-group",
     "tcgen05-peer-exited",
+    "tcgen05-peer-unlaunched",
     "tma-alignment",
     "tma-barrier-cta",
     "tma-read",

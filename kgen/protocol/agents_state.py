@@ -14,6 +14,7 @@ class AgentState:
     def __init__(self, agent: Agent):
         self.agent = agent
         self.at = 0
+        self.started = -1  # its first event: that its CTA runs
         self.preds: list[int] = []
         self.blocked: Step | None = None
         self.groups: list[list] = []  # of wgmma: [start, end or None]

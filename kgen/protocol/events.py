@@ -22,6 +22,7 @@ CTA_WIDE = "CTA-wide barrier inside a role"
 FENCE = "missing proxy fence"
 CLC = "launch-control request after a failed one"
 RANGE = "stage outside the ring"
+LAUNCHED = "peer CTA not known to run"
 
 
 @dataclass(frozen=True)

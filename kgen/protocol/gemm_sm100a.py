@@ -336,7 +336,8 @@ def _specialized(plan: GemmPlan) -> tuple[Role, ...]:
     pair = plan.cta_group > 1
     meet = ClusterBarrier() if pair else CtaBarrier()
     arrive, leave = (meet, meet) if pair else (meet,), (meet,)
-    allocate, free = (TmemAlloc(plan.tmem.allocated), TmemRelinquish()), (TmemDealloc(plan.tmem.allocated),)
+    columns = (plan.tmem.allocated, _ctas(plan, "pair"))
+    allocate, free = (TmemAlloc(*columns), TmemRelinquish()), (TmemDealloc(*columns),)
     first, second = ((0,), (1,)) if pair else (None, None)
     made = []
     for c in range(_consumers(plan)):

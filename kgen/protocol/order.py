@@ -102,7 +102,8 @@ class _Execution:
         self.history = History()
         self.agents = [AgentState(a) for a in agents(program, trips, merge)]
         for state in self.agents:
-            state.preds = [self.history.add((), state, None)]
+            state.started = self.history.add((), state, None)
+            state.preds = [state.started]
         self.barriers: dict[tuple, Mbarrier] = {}
         self.meetings: dict[tuple, Meeting] = {}
         self.memory = memory.Memory(program, self.history)

@@ -207,9 +207,10 @@ class ClusterBarrier(Op):
 
 @dataclass(frozen=True)
 class TmemAlloc(Op):
-    """One whole warp allocates TMEM columns."""
+    """One whole warp allocates TMEM columns; a "pair" does it together (cta_group::2), each CTA its own."""
 
     columns: int
+    ctas: Ctas = "self"
 
 
 @dataclass(frozen=True)
@@ -219,9 +220,10 @@ class TmemRelinquish(Op):
 
 @dataclass(frozen=True)
 class TmemDealloc(Op):
-    """One whole warp frees TMEM columns."""
+    """One whole warp frees TMEM columns; likewise."""
 
     columns: int
+    ctas: Ctas = "self"
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kgen.protocol.events import CLC, TMEM, History
+from kgen.protocol.events import CLC, LAUNCHED, TMEM, History
 from kgen.protocol.memory import Memory
-from kgen.protocol.program import Program, TmemAlloc, TmemDealloc
+from kgen.protocol.program import Program, TmemAlloc, TmemDealloc, reach
 from kgen.protocol.words import cta_of
 
 
@@ -21,6 +21,7 @@ class TensorMemory:
         cta, op = state.agent.cta, step.op
         held = self.held.setdefault(cta, [])
         if type(op) is TmemAlloc:
+            self._launched(run, state, reach(op.ctas, cta, self.program.cluster), event)
             if cta in self.given_up:
                 run.fail(TMEM, f"{state.where} allocates after the permit was given up", "relinquish last", event)
             if op.columns not in (32, 64, 128, 256, 512):
@@ -41,6 +42,14 @@ class TensorMemory:
                 self._all_over(run, state, cta, event)
         else:
             self.given_up.add(cta)
+
+    def _launched(self, run, state, ctas: tuple[int, ...], event: int) -> None:
+        """Who allocates for a pair must make sure that the other CTA has been launched (PTX ISA, tcgen05.alloc)."""
+        for other in ctas:
+            started = [s.started for s in run.agents if s.agent.cta == other]
+            if other != state.agent.cta and not any(self.history.before(s, event) for s in started):
+                run.fail(LAUNCHED, f"{state.where} allocates for a pair, and {cta_of(other)} may not run yet",
+                         "synchronise the cluster before the allocation", event)  # fmt: skip
 
     def _all_over(self, run, state, cta: int, event: int) -> None:
         before = self.history.before

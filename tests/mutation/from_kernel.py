@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from extraction_sm100a import Kernel, who_of
+from words_sm100a import TESTS
 
 from kgen.protocol import program as P
 from kgen.protocol import program_of
 from kgen.render import render_kernel
 
 # What programs leave to the reader.
-UNTOLD = (("before",), ("after",), ("warp",), ("have read",), ("init", "published"))
+UNTOLD = (("before",), ("after",), ("warp",), ("have read",), ("init", "published"), ("told",), ("threadfence",),
+          ("count",))  # fmt: skip
 
 
 def words_of(plan, source: str, role: P.Role) -> list[tuple]:
@@ -31,7 +33,7 @@ def program_of_source(plan, source: str, afresh: bool = False) -> P.Program | No
             roles.append(role)
         else:
             init = (P.Init(),) if any(w[0] == "init" for w in words) else ()
-            before, work, after = _split(_ops(iter([w for w in words if w[0] != "init"]), plan, role, right))
+            before, work, after = _split(_ops(iter([w for w in words if w[0] != "init"]), plan, role))
             roles.append(replace(role, before=(*init, *before), work=work, after=after))
     if all(a is b for a, b in zip(roles, right.roles, strict=True)):
         return None
@@ -59,41 +61,46 @@ def _at(ring: str) -> P.At | None:
     return P.At(ring) if ring else None
 
 
-def _ops(words, plan, role, right, loops=(), refill=False) -> tuple[P.Op, ...]:
+def _ops(words, plan, role, loops=(), refill=False) -> tuple[P.Op, ...]:
     found: list[P.Op] = []
-    suffix = next((op.into.buffer for r in right.roles if r.name == role.name for op in P.walk(r.body)
-                   if isinstance(op, P.AsyncMma)), "tmem")  # fmt: skip
+    into, scales = _issued_into(role, P.AsyncMma, "tmem"), _issued_into(role, P.AsyncCopy, "scales")
     read = next((op.ref.buffer for op in P.walk(role.body) if isinstance(op, P.Read)), "tmem")
-    loops = loops if loops or plan.schedule == "persistent" else ("tile",)
+    loops = loops if loops or plan.schedule in ("persistent", "clc") else ("tile",)
     for word in words:
         match word:
             case ("end",):
                 break
             case ("loop", var, *count):
-                body = _ops(words, plan, role, right, (*loops, var))
+                body = _ops(words, plan, role, (*loops, var))
                 found.append(P.Loop(var, count[0] if count else _count(var, role), body))
             case ("when", text):
-                body = _ops(words, plan, role, right, loops, text == "refill")
-                tests = {op.text: op for op in P.walk(role.body) if isinstance(op, P.When)}
-                (test,) = (op.test for t, op in tests.items() if ("lap ahead" in t) == (text == "refill"))
+                body = _ops(words, plan, role, loops, text == "refill")
+                whens = [op for op in P.walk(role.body) if isinstance(op, P.When)]
+                (test,) = (op.test for op in whens if TESTS.get(op.text, op.text) == text)
                 found.append(P.When(text, test, body))
             case ("one",):
-                found.append(P.One(_ops(words, plan, role, right, loops)))
+                found.append(P.One(_ops(words, plan, role, loops)))
             case ("wait", barrier, ring, flip):
                 found.append(P.Wait(barrier, _at(ring), flip))
-            case ("expect", barrier, ring, count):
-                found.append(P.Arrive(barrier, _at(ring), expect=count))
+            case ("expect", barrier, ring, count, ctas):
+                found.append(P.Arrive(barrier, _at(ring), ctas, expect=count))
             case ("arrive", barrier, ring, ctas):
                 found.append(P.Arrive(barrier, _at(ring), ctas, per="warp"))
             case ("load", operand, ring, barrier, count, signal):
                 var = loops[-1] if loops[-1] in ("k", "fill") else "k"
-                into = P.Ref(operand, _at(ring), None, ("tile", var), plan.stages - 1 if refill else 0)
-                found.append(P.AsyncLoad(into, count, barrier, _at(ring), signal))
-            case ("multiply", a, b, ctas):
-                into = P.Ref(suffix, P.At("acc"), tag=("tile",), ctas=ctas)
-                found.append(
-                    P.AsyncMma((P.Ref("a", _at(a), ctas=ctas), P.Ref("b", _at(b), ctas=ctas)), into, "tcgen05")
-                )
+                place = P.Ref(operand, _at(ring), None, ("tile", var), plan.stages - 1 if refill else 0)
+                found.append(P.AsyncLoad(place, count, barrier, _at(ring), signal))
+            case ("multiply", a, b, *scaled, ctas):
+                reads = [P.Ref("a", _at(a), ctas=ctas), P.Ref("b", _at(b), ctas=ctas)]
+                reads += [P.Ref(scales, ctas=ctas) for _ in scaled]
+                found.append(P.AsyncMma(tuple(reads), P.Ref(into, P.At("acc"), tag=("tile",), ctas=ctas), "tcgen05"))
+            case ("copy", a, b, ctas):
+                reads = (P.Ref("sfa", _at(a), ctas=ctas), P.Ref("sfb", _at(b), ctas=ctas))
+                found.append(P.AsyncCopy(reads, P.Ref(scales, ctas=ctas)))
+            case ("ask", ring, barrier, ctas):
+                found.append(P.ClcRequest(P.Ref("clc", _at(ring), tag=("tile",), ctas=ctas), barrier, _at(ring)))
+            case ("answer", ring):
+                found.append(P.ClcQuery(P.Ref("clc", _at(ring), tag=("tile",))))
             case ("commit", barrier, ring, ctas):
                 found.append(P.Commit(barrier, _at(ring), ctas))
             case ("stores", count):
@@ -106,8 +113,8 @@ def _ops(words, plan, role, right, loops=(), refill=False) -> tuple[P.Op, ...]:
                 found.append(P.AsyncStore(P.Ref("d", P.At("turn"), tag=("tile", "box"))))
             case ("advance", ring):
                 found.append(P.Advance(ring))
-            case ("alloc" | "dealloc" as what, columns):
-                found.append({"alloc": P.TmemAlloc, "dealloc": P.TmemDealloc}[what](columns))
+            case ("alloc" | "dealloc" as what, columns, ctas):
+                found.append({"alloc": P.TmemAlloc, "dealloc": P.TmemDealloc}[what](columns, ctas))
             case (what,):
                 plain = {"cluster": P.ClusterBarrier, "cta": P.CtaBarrier, "fence": P.Fence,
                          "commit stores": P.CommitStores, "relinquish": P.TmemRelinquish}  # fmt: skip
@@ -115,6 +122,11 @@ def _ops(words, plan, role, right, loops=(), refill=False) -> tuple[P.Op, ...]:
             case _:
                 raise ValueError(f"no operation for {word}")
     return tuple(found)
+
+
+def _issued_into(role, kind, otherwise: str) -> str:
+    """The buffer that a role's multiplies or copies write."""
+    return next((op.into.buffer for op in P.walk(role.body) if isinstance(op, kind)), otherwise)
 
 
 def _count(var: str, role):

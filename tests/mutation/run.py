@@ -1,4 +1,5 @@
-"""Runs every mutant of the sm_100a presets 4 to 9, clc and nvfp4 and prints the tables of docs/mutation.md.
+"""Runs every mutant of the sm_100a presets 4 to 9, clc and those with block scales; prints the tables of
+docs/mutation.md.
 
     python tests/mutation/run.py --jobs 2 --kept build/mutants.jsonl [--steps 4,9] [--only REGEX] [--again] [--table]
 
@@ -30,7 +31,7 @@ from kgen.render import render_kernel  # noqa: E402
 from kgen.spec.base import parse_spec  # noqa: E402
 
 STEPS = range(4, 10)
-SPECIAL = ("clc", "nvfp4")  # launch control, scales
+SPECIAL = ("clc", "nvfp4", "mxfp8", "mxfp4")  # launch control, scales
 ALL = (*STEPS, *SPECIAL)
 Key = tuple[str, str]  # kernel, mutant
 
@@ -110,14 +111,14 @@ def main() -> None:
     parser.add_argument("--steps", default=",".join(map(str, ALL)))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--kept", type=Path, default=Path("build/mutants.jsonl"))
-    parser.add_argument("--only", default="", help="mutants whose names match")
+    parser.add_argument("--only", default="", help="mutants whose `group: name` matches")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--check", action="store_true", help="only the protocols, once more")
     options = parser.parse_args()
     steps = options.steps.split(",")
     wanted, fates = everything(steps), load(options.kept)
-    wanted = {key: it for key, it in wanted.items() if re.search(options.only, key[1])}
+    wanted = {key: it for key, it in wanted.items() if re.search(options.only, f"{it[1].group}: {it[1].name}")}
     if options.check:
         fates = {key: replace(f, protocol=proven(wanted[key][0], wanted[key][1].source)) for key, f in fates.items()}
         options.kept.write_text("".join(line(key, f) for key, f in fates.items()))

@@ -70,10 +70,10 @@ def test_every_row_of_the_table_has_a_place():
             assert any(m.group == group and m.name.startswith(name + ", line") for m in everywhere), name
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_a_protocol_read_back_from_a_kernel_is_that_of_the_plan(step):
+@pytest.mark.parametrize("kernel", [*(f"gemm_step{step}" for step in STEPS), *(f"gemm_{name}" for name in SPECIAL)])
+def test_a_protocol_read_back_from_a_kernel_is_that_of_the_plan(kernel):
     """The same number of states: no operation is lost on the way through the source."""
-    plan = PLANS[f"gemm_step{step}"]
+    plan = PLANS[kernel]
     source = render_kernel(plan)
     assert program_of_source(plan, source) is None
     outcome = check(program_of_source(plan, source, afresh=True), tiles_per_cta(plan))

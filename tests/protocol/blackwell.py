@@ -96,16 +96,15 @@ def gemm(pairs: int = 0, stages: int = 3, slots: int = 2, clc: bool = False, war
         Advance("clc"),
     )
     readers = (warps + 1) * cluster + max(pairs, 1)  # epilogues and producers of all CTAs, and the multipliers
+    allocate, free = TmemAlloc(512, whole), TmemDealloc(512, whole)
     roles = [
         Role("producer", 1, (producer, *tail), (Init(), meet, meet), (meet,)),
-        Role("multiplier", 1, (multiplier,), (TmemAlloc(512), TmemRelinquish(), meet, meet), (meet, TmemDealloc(512)),
-             ctas=evens),
+        Role("multiplier", 1, (multiplier,), (meet, allocate, TmemRelinquish(), meet), (meet, free), ctas=evens),
         Role("epilogue", warps, (epilogue,), (meet, meet), (meet,)),
     ]  # fmt: skip
     if pairs:
         odds = tuple(range(1, cluster, 2))
-        roles.append(Role("peer", 1, (), (TmemAlloc(512), TmemRelinquish(), meet, meet), (meet, TmemDealloc(512)),
-                          ctas=odds))  # fmt: skip
+        roles.append(Role("peer", 1, (), (meet, allocate, TmemRelinquish(), meet), (meet, free), ctas=odds))
     if clc:
         roles.append(Role("scheduler", 1, (scheduler,), (meet, meet), (meet,), ctas=(0,)))
     return Program(

@@ -1,8 +1,4 @@
-"""The synchronisation of a rendered Blackwell kernel and of its protocol program, both as a list of words per role.
-
-What the programs leave to the reader (the fences of tensor memory, the __syncwarps) follows from rules that
-`program_words` states, so that the comparison covers it too.
-"""
+"""The synchronisation of a rendered Blackwell kernel, a list of words per role; words_sm100a.py has the program's."""
 
 from __future__ import annotations
 
@@ -14,25 +10,31 @@ from kernel_source import Branch, ForLoop, constants, evaluate, function_body, p
 from kgen.protocol import program as P
 
 _CURSORS = {("ring.slot", "ring.phase"): "ring", ("fill.slot", "fill.phase"): "fill", ("slot", "acc.phase"): "acc",
-            ("0", "phase"): "done"}  # fmt: skip
+            ("0", "phase"): "done", ("clc.slot", "clc.phase"): "clc"}  # fmt: skip
 _SLOT = "const int slot = consumer * ACCUMULATORS + acc.slot"
+_SCALES = "const uint32_t scales = tmem + SCALE_TMEM + consumer * SCALE_COLUMNS"
 _LOOPS = {
     r"int index = blockIdx.x[^;]*; index < tiles_m \* tiles_n; index \+= gridDim.x[^;]*": "tile",
+    r"int unit = blockIdx.x[^;]*; unit < tiles_m \* tiles_n \* splits; unit \+= gridDim.x[^;]*": "tile",
+    r"int index = blockIdx.x[^;]*; index >= 0; index = next_tile(?:_of_warp)?\(smem, clc\)": "tile",
+    r"do while next_tile\(smem, clc\) >= 0": "tile",
     r"int k0 = 0; k0 < k; k0 \+= BLOCK_K": "k",
+    r"int k0 = range.begin; k0 < range.end; k0 \+= BLOCK_K": "k",
     r"int k0 = 0; k0 < min\(k, STAGES \* BLOCK_K\); k0 \+= BLOCK_K": "fill",
     r"int c = 0; c < (?:BLOCK|OUT)_N; c \+= CHUNK": "box",
     r"int first = 0; first < (?:BLOCK|OUT)_N; first \+= STORE_COLUMNS": "box",
     r"int c = first; c < first \+ STORE_COLUMNS; c \+= CHUNK": "part",
 }
-_CALL = re.compile(r"\b(mbarrier_\w+|tcgen05_\w+|tma_\w+|bulk_\w+|fence_\w+|cluster_sync|__sync\w+|multiply|release"
-                   r"|stage|store|load_k_tile|load_pairs|advance)(<[^>]*>)?\(")  # fmt: skip
+_CALL = re.compile(r"""\b(mbarrier_\w+|tcgen05_\w+|tma_\w+|bulk_\w+|fence_\w+|cluster_sync|__sync\w+|multiply|release
+                   |stage|store|load_k_tile|load_pairs|advance|clc_\w+|next_tile\w*|copy_scales|share|atomicAdd
+                   |__threadfence|__shfl_sync)(<[^>]*>)?\(""", re.VERBOSE)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Who:
     """One role of one CTA: what conditions of the kernel ask about."""
 
-    kind: str  # "warpgroup", "epilogue", "mma", "producer", "idle"
+    kind: str  # "warpgroup", "epilogue", "mma", "producer", "scheduler", "idle"
     consumer: int = 0
     rank: int = 0
 
@@ -45,6 +47,7 @@ class Who:
             "threadIdx.x == 0": self.kind == "epilogue" and self.consumer == 0,
             "warp == MMA_WARP": self.kind == "mma" and self.consumer == 0,
             "warp == PRODUCER_WARP": self.kind == "producer",
+            "warp == SCHEDULER_WARP": self.kind == "scheduler",
             "warp >= MMA_WARP": self.kind in ("mma", "idle"),
             "elect_one()": True,
             "cluster_rank() == 0": self.rank == 0,
@@ -59,12 +62,22 @@ class Kernel:
     def __init__(self, source: str, staged: bool):
         self.source, self.staged, self.values = source, staged, constants(source)
         self.main = statements(function_body(source, "gemm"))
-        self.bytes = {o: evaluate(f"({rows}) * ({columns}) * sizeof(Input)", self.values) for o, rows, columns in
-                      re.findall(r"args\.([ab]), [mn], k,\s*args\.ld\w, (\w+), (\w+)\)", plain(source))}  # fmt: skip
-        names = ("tcgen05_mma", "tcgen05_commit", "tcgen05_alloc", "tcgen05_relinquish", "tcgen05_dealloc")
+        self.scaled = "copy_scales(" in source
+        self.bytes = dict(self._boxes(plain(source)))
+        names = ["tcgen05_commit", "tcgen05_alloc", "tcgen05_relinquish", "tcgen05_dealloc"]
+        names += ["tcgen05_mma_scaled", "tcgen05_copy"] if self.scaled else ["tcgen05_mma"]
         groups = [re.findall(r"cta_group::(\d)", function_body(source, name)) for name in names]
         assert len({g[0] for g in groups}) == 1, "all of a kernel uses one cta_group"
         self.pair = groups[0] == ["2"]
+
+    def _boxes(self, text: str):
+        """What one copy of each operand brings, by the tensor maps that the launcher makes."""
+        whole = r"(?:[mn], k|k, [mn]),\s*args\.ld\w(?: / 2)?"
+        for operand, rows, columns in re.findall(rf"args\.([ab]), {whole}, (\w+), (\w+)\)", text):
+            yield operand, evaluate(f"({rows}) * ({columns}) * sizeof(Input)", self.values)
+        for operand, box in re.findall(r"args\.(sf[ab]),[^;]*words,\s*words,\s*([^;]*),\s*CU_TENSOR_MAP_SWIZZLE", text):
+            rows, columns = box.split(",")
+            yield operand, evaluate(f"({rows}) * ({columns.strip()}) * sizeof(uint64_t)", self.values)
 
     def words(self, who: Who) -> list[tuple]:
         return list(self._block(self.main, who, {}))
@@ -78,7 +91,9 @@ class Kernel:
                 yield from self._branch(node, who, env)
             elif isinstance(node, ForLoop):
                 yield from self._loop(node, who, env)
-            elif _CALL.search(node) or node in (_SLOT, "phase ^= 1") or node.startswith(("turn =", "const Input *a ")):
+            elif _CALL.search(node) or node in (_SLOT, "phase ^= 1") or node.startswith(
+                ("turn =", "const Input *a ", "const uint32_t scales ")
+            ):
                 yield from self._statement(node, who, env)
             elif node == "const int refill = k0 + (STAGES - 1) * BLOCK_K":
                 env["refill"] = "refill"
@@ -92,7 +107,13 @@ class Kernel:
             assert env["refill"]
             yield from self._enclosed(("when", "refill"), node.body, who, env)
         elif node.test in ("leader", "leader && box_column + STORE_STEP <= n", "threadIdx.x % 32 == 0"):
+            assert node.otherwise in ((), ("clc.advance()",)), "the other lanes do no more than keep their cursor"
             yield from self._block(node.body, who, env)
+        elif node.test == "comes_last(&counters[strip], splits)":
+            yield from self._block(self._function("comes_last"), who, env)
+            yield from self._enclosed(("when", "this split comes last"), node.body, who, env)
+        elif node.test == "before + 1 == splits":
+            assert node.body == ("*counter = 0",)
         elif "store_tail" in str(node.body):
             return
         elif who.holds(node.test) is None:
@@ -109,10 +130,20 @@ class Kernel:
             yield from self._enclosed(("loop", "drain", self.values[counted[1]]), node.body, who, env)
         elif node.header == "int i = 0; i < CHUNK; ++i":
             return  # stores of registers to global memory
+        elif boxes := re.fullmatch(r"int i = 0; i < (\w+); i \+= BOX_MN", node.header):
+            yield from self._block(node.body, who, env | {"boxes": self.values[boxes[1]] // self.values["BOX_MN"]})
+        elif node.header == "int rank = 0; rank < CLUSTER_SIZE; ++rank":
+            yield from self._block(node.body, who, env | {"rank": "all"})
         else:
             (var,) = [name for pattern, name in _LOOPS.items() if re.fullmatch(pattern, node.header)]
-            assert var != "tile" or node.header.count("/ CLUSTER_SIZE") == 2 * ("CLUSTER_SIZE" in self.values)
-            yield from self._enclosed(("loop", var), node.body, who, env)
+            yield from self._enclosed(("loop", env.get(var, var)), (*node.body, *self._next(node.header)), who, env)
+
+    def _next(self, header: str) -> tuple[str, ...]:
+        """What ends a tile's iteration, as a statement. Tiles are counted in clusters."""
+        asks = re.search(r"(next_tile\w*\(smem, clc\))", header)
+        if "blockIdx" in header:
+            assert header.count("/ CLUSTER_SIZE") == (1 if asks else 2) * ("CLUSTER_SIZE" in self.values)
+        return (asks[1],) if asks else ()
 
     def _enclosed(self, word, body, who, env):
         left_out = not self.staged and word[1] in ("box", "last columns")  # a direct store has no protocol of its own
@@ -136,6 +167,9 @@ class Kernel:
             assert text == "turn = turn + 1 == STAGING ? 0 : turn + 1", text
             yield ("advance", "turn")
             return
+        if text.startswith("const uint32_t scales "):
+            assert text == _SCALES, text
+            return
         if text == "phase ^= 1":
             yield ("advance", "done")
             return
@@ -158,13 +192,17 @@ class Kernel:
         yield ("have read",)
 
     def _multiply(self, found, who, env):
-        d, a, b, _ = found.groups()
+        d, a, b, scales = found.groups()
+        assert bool(scales) == self.scaled
         assert d == ("tmem + slot * BLOCK_N" if "slot" in env else "tmem"), d
         both = []
         for operand, text in (("a", a), ("b", b)):
             inside = re.fullmatch(rf"smem\.{operand}(?:\[([\w.]+)\])?", text)
             both.append(env["a"] if text == "a" else self._place(inside[1], env) if inside[1] else "")
-        yield ("multiply", *both, "pair" if self.pair else "self")
+        yield ("multiply", *both, *([""] if scales else []), "pair" if self.pair else "self")
+
+    def _copy(self, found, who, env):
+        yield ("copy", self._place(found[1], env), self._place(found[2], env), "pair" if self.pair else "self")
 
     def _commit(self, found, who, env):
         mask = re.search(r"static_cast<uint16_t>\((\w+)\)", function_body(self.source, "tcgen05_commit"))
@@ -178,13 +216,13 @@ class Kernel:
         leader = "mapa.shared::cluster.u32 first, %2, 0;" in body
         assert leader == ("[first]" in body) == ("cta_group::2" in body)
         place = self._place(slot, env)
-        yield ("load", to, place, barrier, self.bytes[to], "leader" if leader else "each")
+        yield ("load", to, place, barrier, env.get("boxes", 1) * self.bytes[to], "leader" if leader else "each")
 
     def _wait(self, found, who, env):
         yield ("wait", self._named(found[1], who), _CURSORS[found[2], found[3]], int(bool(found[4])))
 
     def _expect(self, found, who, env):
-        yield ("expect", found[1], self._place(found[2], env), evaluate(found[3], self.values))
+        yield ("expect", found[1], self._place(found[2], env), evaluate(found[3], self.values), env.get("rank", "self"))
 
     def _init(self, found, who, env):
         yield ("init", found[1], env.get("depth", 1), evaluate(found[3], self.values))
@@ -192,8 +230,23 @@ class Kernel:
     def _store(self, found, who, env):
         released = re.search(r"smem\.acc_empty\[(\w+)\]", found[0])
         assert (", smem.d[warp], turn, map_d, d, ldd," in found[0]) == self.staged
+        assert found[0].startswith("store(tmem") or not released, "split K releases where it shares"
         env["released"] = released and self._place(released[1], env)
         yield from self._block(self._function("store"), who, env)
+
+    def _share(self, found, who, env):
+        yield from self._block(self._function("share"), who, {"released": self._place(found[1], env), "box": "part"})
+
+    def _next_tile(self, found, who, env):
+        yield from self._block(self._function(found[1]), who, {})
+
+    def _ask(self, found, who, env):
+        ctas = "all" if ".multicast::cluster::all" in function_body(self.source, "clc_try_cancel") else "self"
+        yield ("ask", self._place(found[1], env), "clc_full", ctas)
+
+    def _answer_read(self, found, who, env):
+        ctas = "self" if not found[1] else "leader" if found[2] == "0" else 1 << int(found[2])
+        yield ("arrive", "clc_empty", "clc", ctas)
 
     def _release(self, found, who, env):
         yield from self._block(self._function("release"), who, env)
@@ -205,7 +258,7 @@ class Kernel:
         yield ("stores", evaluate(found[1], self.values))
 
     def _alloc(self, found, who, env):
-        yield (found[1], evaluate(found[2], self.values))
+        yield (found[1], evaluate(found[2], self.values), "pair" if self.pair else "self")
 
 
 def _always(*word):
@@ -220,17 +273,32 @@ _CALLS = [
     (r"__syncwarp\(\)", _always("warp")),
     (r"mbarrier_wait\(smem\.(\w+)\[([\w.]+)\], ([\w.]+?)( \^ 1)?\)", Kernel._wait),
     (r"mbarrier_arrive_expect_tx\(smem\.(\w+)\[([\w.]+)\], ([\w +/-]+)\)", Kernel._expect),
-    (r"(tma_load|tma_load_pair)\(smem\.(\w)\[([\w.]+)\], map_(\w), smem\.(\w+)\[([\w.]+)\], (?:k0|refill), [^;]*\)",
+    (r"mbarrier_arrive_expect_tx_cluster\(smem\.(\w+)\[([\w.]+)\], (CLC_BYTES), rank\)", Kernel._expect),
+    (r"(tma_load|tma_load_pair)\(smem\.([ab])\[([\w.]+)\], map_(\w), smem\.(\w+)\[([\w.]+)\], (?:k0|refill), [^;]*\)",
+     Kernel._load),
+    (r"(tma_load|tma_load_pair)\(smem\.([ab])\[([\w.]+)\] \+ i \* BLOCK_K, map_(\w), smem\.(\w+)\[([\w.]+)\], "
+     r"tile\.\w+ \+ [^,;]*\bi, k0\)", Kernel._load),
+    (r"(tma_load|tma_load_pair)\(smem\.(sf[ab])\[([\w.]+)\], map_(\w+), smem\.(\w+)\[([\w.]+)\], word, [^;]*\)",
      Kernel._load),
     (r"load_k_tile\(smem, ([\w.]+), map_a, map_b, tile, (?:k0|refill)\)", Kernel._load_k_tile),
     (r"load_k_tile<BLOCK_[MN]>\(smem\.(\w), .*\)", lambda kernel, found, who, env: [("write", found[1])]),
-    (r"multiply\(([^,]+), ([^,]+), ([^,]+), (k0 > 0|false)\)", Kernel._multiply),
+    (r"multiply\(([^,]+), ([^,]+), ([^,]+),( scales,)? (?:k0 > 0|k0 > range\.begin|false)\)", Kernel._multiply),
+    (r"copy_scales\(scales, smem\.sfa\[([\w.]+)\] \+ consumer \* ATOMS_K \* ATOM_BYTES, smem\.sfb\[([\w.]+)\]\)",
+     Kernel._copy),
     (r"tcgen05_commit\(smem\.(\w+)\[([\w.]+)\]\)", Kernel._commit),
     (r"tcgen05_fence_(before|after)\(\)", lambda kernel, found, who, env: [(found[1],)]),
     (r"tcgen05_(alloc)\(smem\.tmem\[0\], ([\w /]+)\)", Kernel._alloc),
     (r"tcgen05_(dealloc)\(tmem, ([\w /]+)\)", Kernel._alloc),
     (r"tcgen05_relinquish\(\)", _always("relinquish")),
-    (r"store\(tmem.*\)", Kernel._store),
+    (r"store\((?:tmem|shared_sums, splits).*\)", Kernel._store),
+    (r"share\(tmem.*, smem\.acc_empty\[(\w+)\], .*\)", Kernel._share),
+    (r"__threadfence\(\)", _always("threadfence")),
+    (r"before = atomicAdd\(counter, 1\)", _always("count")),
+    (r"return __shfl_sync\(0xffffffff, (?:index|before), 0\)(?: \+ 1 == splits)?", _always("told")),
+    (r"(?:index = )?(next_tile(?:_of_warp)?)\(smem, clc\)", Kernel._next_tile),
+    (r"clc_try_cancel\(smem\.clc\[([\w.]+)\], smem\.clc_full\[\1\]\)", Kernel._ask),
+    (r"const int first = clc_first_cta\(smem\.clc\[clc\.slot\]\)", _always("answer", "clc")),
+    (r"mbarrier_arrive(_cluster)?\(smem\.clc_empty\[clc\.slot\](?:, (\d))?\)", Kernel._answer_read),
     (r"release\(acc_empty\)", Kernel._release),
     (r"mbarrier_arrive(_cluster)?\(acc_empty(?:, 0)?\)", Kernel._arrive),
     (r"tcgen05_load\(v, acc \+ \(first_lane << 16\) \+ c\)", _always("read")),
@@ -249,101 +317,6 @@ def who_of(role: P.Role) -> Who:
     """The role of the kernel that a role of the program describes."""
     rank = role.ctas[0] if role.ctas else 0
     kind, *number = role.name.split()
-    if role.name == "producer of the peer":
-        return Who("producer", 0, rank)
+    if role.name.endswith("of the peer"):
+        return Who(kind, 0, rank)
     return Who("mma" if kind == "peer" else kind, int(number[0]) if number else 0, rank)
-
-
-def program_words(program: P.Program, role: P.Role, plan) -> list[tuple]:
-    """The words of a protocol program."""
-    threads = len(plan.pipelines) == 1
-    once, unified = plan.k_tiles == 1, len(program.roles) == 1
-
-    def place(at):
-        return at.ring if at else ""
-
-    def meet(op):
-        return ("cluster",) if isinstance(op, P.ClusterBarrier) else ("cta",)
-
-    def initialised():
-        depths = {}
-        for b in program.barriers:
-            depth, _ = depths.get(b.name.split()[0], (0, 0))
-            depths[b.name.split()[0]] = (depth + b.depth, b.count)
-        return [*(("init", name, *told) for name, told in depths.items()), ("init", "published")]
-
-    def words(ops, inside=None):
-        previous = None
-        for op in ops:
-            match op:
-                case P.CtaBarrier() | P.ClusterBarrier():
-                    # What was done to tensor memory is ordered around a barrier that others enter for it.
-                    around = not isinstance(previous, P.Fence)
-                    yield from [("before",), meet(op), ("after",)] if around else [meet(op)]
-                case P.Wait(barrier, at, flip):
-                    yield ("wait", barrier, place(at), flip)
-                    if not flip or barrier.startswith("acc"):  # what follows touches tensor memory
-                        yield from [("after",)] if not (unified and barrier == "acc_full") else []
-                case P.Arrive(expect=0):
-                    assert op.per == "warp" and op.count == 1
-                    yield from [("before",), ("warp",), ("arrive", op.barrier, place(op.at), op.ctas)]
-                case P.Arrive():
-                    yield ("expect", op.barrier, place(op.at), op.expect)
-                case P.AsyncLoad():
-                    assert place(op.at) == place(op.into.at)
-                    yield ("load", op.into.buffer, place(op.at), op.barrier, op.bytes, op.signal)
-                case P.AsyncMma():
-                    assert {r.ctas for r in op.reads} == {op.into.ctas}
-                    yield ("multiply", *(place(r.at) for r in op.reads), op.into.ctas)
-                case P.Commit(barrier, at, ctas):
-                    yield ("commit", barrier, place(at), ctas)
-                case P.WaitStores(n):
-                    yield from [("stores", n), *([("warp",)] if inside == "box" else [])]
-                case P.Read():
-                    yield from [("read",), ("have read",)]
-                case P.Write(ref):
-                    yield ("write", ref.buffer)
-                case P.Fence():
-                    yield from [("fence",), *([("warp",)] if inside == "box" else [])]
-                case P.AsyncStore():
-                    yield ("store",)
-                case P.CommitStores():
-                    yield ("commit stores",)
-                case P.Advance("done"):
-                    yield from [] if once else [("advance", "done")]
-                    yield from [] if threads and not once else [("after",)]
-                case P.Advance(ring):
-                    yield ("advance", ring)
-                case P.TmemAlloc(columns):
-                    yield ("alloc", columns)
-                case P.TmemRelinquish():
-                    yield ("relinquish",)
-                case P.TmemDealloc(columns):
-                    yield ("dealloc", columns)
-                case P.One():
-                    yield from [("one",), *words(op.body), ("end",)]
-                case P.When():
-                    yield ("when", "refill" if "lap ahead" in op.text else op.text)
-                    yield from words(op.body)
-                    yield ("end",)
-                case P.Loop():
-                    single = {"tile": plan.schedule != "persistent", "k": once}.get(op.var, False)
-                    told = ("loop", op.var, op.count) if op.var == "drain" else ("loop", op.var)
-                    yield from words(op.body, op.var) if single else [told, *words(op.body, op.var), ("end",)]
-                    yield from [("after",)] if threads and op.var == "k" and not once else []
-                case _:
-                    raise AssertionError(op)
-            previous = op
-
-    before = [op for op in role.before if not isinstance(op, P.Init)]
-    together = list(words(before))
-    meets = [i for i, w in enumerate(together) if w in (("cta",), ("cluster",))]
-    if len(meets) > 1:  # of a pair: at the first, nobody has touched tensor memory
-        del together[meets[0] + 1], together[meets[0] - 1]
-    free = [op for op in role.after if not isinstance(op, P.CtaBarrier | P.ClusterBarrier)]
-    last = [("before",), *(meet(op) for op in role.after if op not in free)]
-    # Fenced by those only who free it.
-    freed = list(words(free))
-    freed = [(*freed[:1], ("after",), *freed[1:]) if freed[0] == ("one",) else (("after",), *freed)] if freed else []
-    initial = initialised() if any(isinstance(op, P.Init) for op in role.before) else []
-    return [*initial, *together, *words(role.work), *last, *(w for part in freed for w in part)]

@@ -56,6 +56,8 @@ def _statement(text: str, at: int) -> tuple[tuple, int]:
     if text[at] == "{":
         end = _closing(text, at)
         return statements(text[at + 1 : end]), end + 1
+    if once := re.match(r"do\b", text[at:]):
+        return _do(text, at + once.end())
     word = re.match(r"(if|for)\s*\(", text[at:])
     if not word:
         return _simple(text, at)
@@ -70,6 +72,15 @@ def _statement(text: str, at: int) -> tuple[tuple, int]:
     return (Branch(head, body, otherwise),), at
 
 
+def _do(text: str, at: int) -> tuple[tuple, int]:
+    """A loop that asks at its end; its header says so."""
+    body, at = _statement(text, at)
+    word = re.match(r"\s*while\s*\(", text[at:])
+    end = _closing(text, at + word.end() - 1)
+    head = " ".join(text[at + word.end() : end].split())
+    return (ForLoop(f"do while {head}", body),), text.index(";", end) + 1
+
+
 def _simple(text: str, at: int) -> tuple[tuple, int]:
     start = at
     while text[at] != ";":
@@ -81,7 +92,8 @@ def constants(source: str) -> dict[str, int]:
     """The file's `constexpr int`s."""
     text = plain(source)
     sizes = dict(re.findall(r"using (Input|Output) = (\w+);", text))
-    values = {f"sizeof({name})": 4 if type_ == "float" else 2 for name, type_ in sizes.items()}
+    bytes_of = {"float": 4, "uint8_t": 1, "__nv_fp8_e4m3": 1, "__nv_fp8_e5m2": 1}
+    values = {f"sizeof({name})": bytes_of.get(type_, 2) for name, type_ in sizes.items()} | {"sizeof(uint64_t)": 8}
     for name, expression in re.findall(r"constexpr int (\w+) = ([^;]+);", text):
         values[name] = evaluate(expression, values)
     return values

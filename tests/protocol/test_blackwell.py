@@ -118,7 +118,11 @@ BROKEN = {
     ),
     "no cluster barrier after the allocation": (
         replace(PAIR, roles=tuple(replace(r, before=tuple(o for o in r.before if not isinstance(o, ClusterBarrier)))
-                                  for r in PAIR.roles)), {E.EARLY, E.TMEM},
+                                  for r in PAIR.roles)), {E.EARLY, E.TMEM, E.LAUNCHED},
+    ),
+    "a pair allocates before both CTAs run": (
+        replace(PAIR, roles=tuple(replace(r, before=(*(o for o in r.before if not isinstance(o, ClusterBarrier)),
+                                                     ClusterBarrier())) for r in PAIR.roles)), {E.LAUNCHED},
     ),
     "never freed": (without(ONE, "multiplier", of_kind(TmemDealloc)), {E.TMEM}),
     "freed twice": (

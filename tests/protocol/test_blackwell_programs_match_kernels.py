@@ -1,13 +1,15 @@
 """The programs of sm_100a say what its templates say, role by role: barriers, counts, bytes, masks, fences, order."""
 
 import pytest
-from extraction_sm100a import Kernel, program_words, who_of
+from extraction_sm100a import Kernel, who_of
+from rungs import rung_plans
 from variants import BLACKWELL, named_plans, variant_project
+from words_sm100a import program_words
 
 from kgen.protocol import program_of, tiles_per_cta
 from kgen.render import render_kernel
 
-PLANS = named_plans("sm_100a")
+PLANS = named_plans("sm_100a") | {p.name: p for p in rung_plans()}
 
 
 def words_of(plan, source=None) -> dict[str, list[tuple]]:
@@ -36,7 +38,7 @@ def test_every_warp_of_the_launch_has_a_role_in_every_cta(name):
 def test_the_launcher_refuses_what_the_checker_leaves_out():
     for plan in PLANS.values():
         assert program_of(plan).least == {"k_tiles": 1}
-        assert tiles_per_cta(plan) == ((0, 1, 2, 3) if plan.schedule == "persistent" else (1,))
+        assert tiles_per_cta(plan) == {"persistent": (0, 1, 2, 3), "clc": (1, 2, 3)}.get(plan.schedule, (1,))
     for name in BLACKWELL:
         assert "args.k < 1) return cudaErrorInvalidValue" in variant_project(name)[f"{name}.cu"]
 
@@ -78,6 +80,26 @@ CHANGES = {  # what a template might say instead, and the kernel that it changes
                               "for (int slot = 0; slot < ACC_SLOTS; ++slot) {  // no commit"),
     "a wait for the load": ("gemm_step3", "    tcgen05_wait_load();", "    "),
     "another accumulator": ("gemm_step7", "multiply(tmem + slot * BLOCK_N,", "multiply(tmem,"),
+    "who counts as a reader": ("gemm_clc", "+ NUM_CONSUMERS + 1;  // who reads", "+ NUM_CONSUMERS;  // who reads"),
+    "whom a reader tells": ("gemm_clc", "smem.clc_empty[clc.slot], 0)", "smem.clc_empty[clc.slot], 1)"),
+    "a reader's fence": ("gemm_clc", "  fence_proxy_async();  // the answer", "  // the answer"),
+    "whom an answer reaches": ("gemm_clc", '".multicast::cluster::all.b128', '".b128'),
+    "who announces an answer": ("gemm_clc", "rank < CLUSTER_SIZE; ++rank)  // the answer", "rank < 1; ++rank)  //"),
+    "the bytes of an answer": ("gemm_clc", "CLC_BYTES = 16;", "CLC_BYTES = 8;"),
+    "the slot of a request": ("clc_alone", "clc_try_cancel(smem.clc[clc.slot]", "clc_try_cancel(smem.clc[0]"),
+    "the cursor of the other lanes": ("gemm_clc", "    clc.advance();\n  return __shfl", "    ;\n  return __shfl"),
+    "the answer for a whole warp": ("gemm_clc", "return __shfl_sync(0xffffffff, index, 0)", "return index"),
+    "a missing answer": ("gemm_clc", "index >= 0; index = next_tile(smem, clc)) {", "index < tiles_m; index += 1) {"),
+    "the stage of scales": ("gemm_mxfp8", "ATOM_BYTES, smem.sfb[ring.slot]);", "ATOM_BYTES, smem.sfb[acc.slot]);"),
+    "the bytes of scales": ("gemm_nvfp4", "SCALE_BYTES = SFA_BYTES + SFB_BYTES;", "SCALE_BYTES = SFA_BYTES;"),
+    "the cta_group of a copy": ("gemm_mxfp8", "tcgen05.cp.cta_group::2", "tcgen05.cp.cta_group::1"),
+    "scales of all consumers": ("gemm_mxfp4", " + consumer * SCALE_COLUMNS;", ";"),
+    "a box of an operand": ("gemm_mn_major", "i < B_SLICE; i += BOX_MN", "i < BLOCK_N; i += BOX_MN"),
+    "the bytes of an element": ("gemm_tf32", "using Input = float;", "using Input = __nv_bfloat16;"),
+    "what is counted is seen": ("gemm_split_k", "    __threadfence();  // what was shared", "    // what was shared"),
+    "a release where sums are read": (
+        "gemm_split_k", "    if (c + CHUNK == BLOCK_N) release(acc_empty);", "    if (c == 0) release(acc_empty);",
+    ),
     "a refill": ("gemm_step5", "load_k_tile(smem, fill.slot, map_a, map_b, tile, refill)",
                  "load_k_tile(smem, ring.slot, map_a, map_b, tile, refill)"),
 }  # fmt: skip

@@ -63,6 +63,15 @@ def _try_alloc(w, count: int, call: dict) -> bool:
     return True
 
 
+def _launched(w, ranks: set[int], what: str) -> None:
+    """Fails tcgen05-peer-unlaunched. PTX ISA, tcgen05.alloc: with cta_group::2 the issuing warp must make sure that the
+    peer CTA is launched; so something that a warp of that CTA has done comes before, as a cluster barrier."""
+    for rank in sorted(ranks - {w.cta.rank}):
+        if not any(w.actor.follows(x.actor.clock_fact, 0) for x in w.cta.cluster.ctas[rank].warps):
+            text = f"{what} by {w.name}: nothing says that CTA {rank} of its pair runs already"
+            w.machine.monitor.fail("tcgen05-peer-unlaunched", text)
+
+
 @op("tcgen05.alloc")
 def alloc(b, inst, mods):
     group = _group(mods)
@@ -80,6 +89,7 @@ def alloc(b, inst, mods):
             ranks = {cta.rank} if group == 1 else {cta.rank & ~1, cta.rank | 1}
             if max(ranks) >= len(cta.cluster.ctas):
                 raise EmulatorError(f"{what}: cta_group::2 needs a cluster of an even number of CTAs")
+            _launched(w, ranks, what)
             calls = cta.cluster.alloc_calls
             key = min(ranks)
             call = next((c for c in calls.get(key, []) if group == 2 and cta.rank not in c["ranks"]), None)

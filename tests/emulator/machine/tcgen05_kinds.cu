@@ -98,6 +98,9 @@ template <int FORM> __device__ void run(const Job &job, const uint8_t *images, c
       fence_init();
     }
     __syncwarp();
+  }
+  if (GROUP == 2) cluster_sync();  // the peer runs
+  if (warp == 0) {
     alloc<GROUP>(smem(&slot), 512);
     relinquish<GROUP>();
   }
