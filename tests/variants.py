@@ -53,7 +53,7 @@ BLACKWELL = {
     "b_fp16": (9, "dtype.input=fp16 dtype.output=fp16"),
     "b_fp32_out": (9, "dtype.output=fp32"),
     "b_fp32_out_unified": (6, "dtype.output=fp32"),
-    "b_direct_store": (9, "epilogue.store=direct"),
+    "b_direct_store": (9, "epilogue.store=direct epilogue.staging=2"),
     "b_direct_fp32": (7, "epilogue.store=direct dtype.output=fp32 tile.n=96"),
     "b_two_accumulators": (7, "pipeline.accumulators=2 tile.n=128"),
     "b_two_by_two": (9, "pipeline.accumulators=2 tile.n=128"),

@@ -5,6 +5,8 @@ PTX ISA §9.7.15.7 (wgmma), §9.7.16.8 (tcgen05.ld: registers are written at any
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from kgen.emulator.operands import Instruction
 
 __all__ = ["guard"]
@@ -34,6 +36,7 @@ def _loading(fn, names: set[str], what: str):
             w.machine.monitor.fail("tmem-missing-wait-ld", text)
         return fn(w, m)
 
+    checked.check = _Loading(fn)
     return checked
 
 
@@ -47,4 +50,24 @@ def _wrapped(fn, reads: list[str], writes: list[str], what: str):
                 queue.note_write(w.index % 4, writes)
         return fn(w, m)
 
+    checked.check = _Multiplying(fn, frozenset(writes))
     return checked
+
+
+# The same checks for blocks.py: when they have nothing to say.
+@dataclass(frozen=True)
+class _Loading:
+    inner: object
+
+    def add_to(self, conditions) -> None:
+        conditions.loading = True
+
+
+@dataclass(frozen=True)
+class _Multiplying:
+    inner: object
+    writes: frozenset[str]
+
+    def add_to(self, conditions) -> None:
+        conditions.multiplying = True
+        conditions.changed |= self.writes

@@ -77,7 +77,7 @@ class Agenda:
         """Runs one action that is ready, at random; False if nothing is pending."""
         if not self.actions:
             return False
-        ready = [a for a in self.actions if a.ready]
+        ready = [a for a in self.actions if not a.after or a.ready]
         self._run((chooser or self.random).choice(ready))
         return True
 

@@ -147,6 +147,33 @@ class SharedHazards:
         if not (self._init[words] == _INIT).all():
             self._uninitialised(np.asarray(starts)[..., None] + np.arange(nbytes), f"{what} by {actor.name}")
 
+    def quiet_write(self, actor: Actor, starts: np.ndarray, nbytes: int, lane: np.ndarray) -> bool:
+        """As `generic_write`, for any number of plain stores of a warp at once, of whole words; False, and nothing is
+        done, if one of its checks might have something to say."""
+        if self._races is not None or nbytes < WORD or actor.alone:
+            return False
+        words = words_of(starts, nbytes)
+        if self.barriers is not None and self.barriers.barriers and self.barriers.covered[words * WORD].any():
+            return False
+        flags = self._flags[words]
+        if (flags & _BUSY).any():
+            read = words[flags & _READ != 0]
+            if (flags & (_IN | _OUT)).any() or _unknown(actor.known, self._reader[read], self._read[read]) is not None:
+                return False
+        facts = (actor.first + lane).astype(np.int32)
+        self._writer[words] = facts[:, None]
+        self._written[words] = actor.known.at(facts)[:, None]
+        self._flags[words] = 0
+        self._init[words] = _INIT
+        return True
+
+    def quiet_read(self, starts: np.ndarray, nbytes: int) -> bool:
+        """Whether `generic_read` has nothing to say of loads of whole words."""
+        if self._races is not None or nbytes < WORD:
+            return False
+        words = words_of(starts, nbytes)
+        return not self._flags[words].any() and bool((self._init[words] == _INIT).all())
+
     # --- asynchronous accesses ------------------------------------------------------------------------
 
     def begin_read(

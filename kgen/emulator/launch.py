@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from math import prod
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from kgen.emulator.program import Program, load
 from kgen.emulator.schedule import Machine
@@ -32,6 +34,7 @@ class Device:
 
     def __init__(self, ptx: str, kernel: str | None = None):
         self.program: Program = load(ptx, kernel)
+        self.memory = self.program.memory.fresh()
         self.arrays: list[tuple[np.ndarray, int]] = []
 
     def buffer(self, array: np.ndarray, name: str = "") -> int:
@@ -42,7 +45,7 @@ class Device:
         if not array.flags.c_contiguous:
             raise EmulatorError("arrays given to the emulator must be C-contiguous")
         flat = array.reshape(-1).view(np.uint8)
-        address = self.program.memory.add(name or f"buffer {len(self.arrays)}", flat)
+        address = self.memory.add(name or f"buffer {len(self.arrays)}", flat)
         self.arrays.append((array, address))
         return address
 
@@ -62,15 +65,19 @@ class Device:
             self.buffer(a, f"argument {i}") if isinstance(a, np.ndarray) and a.ndim else a for i, a in enumerate(args)
         ]
         block_bytes = _parameters(program, values)
-        memory = program.memory
+        memory = self.memory
         memory.finish()
         at = program.param_base - memory.base
         memory.bytes[at : at + len(block_bytes)] = np.frombuffer(block_bytes, np.uint8)
-        machine = Machine(program, grid, block, cluster, smem, sm_count, seed, arithmetic, warn, strict, explicit, clc)
+        machine = Machine(
+            program, memory, grid, block, cluster, smem, sm_count, seed, arithmetic, warn, strict, explicit, clc
+        )
         if trace is not None:
             trace.attach(machine)
         try:
-            machine.run()
+            # The matrices of one instruction are too small for several threads, which then wait for each other.
+            with _blas().limit(limits=1, user_api="blas"):
+                machine.run()
         finally:
             for array, address in self.arrays:
                 at = address - memory.base
@@ -98,6 +105,12 @@ def launch(
         grid, block, args, cluster=cluster, smem=smem, sm_count=sm_count, seed=seed, arithmetic=arithmetic,
         warn=warn, strict=strict, clc=clc, trace=trace,
     )  # fmt: skip
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The libraries behind numpy's matrix products."""
+    return ThreadpoolController()
 
 
 def _dim3(x) -> tuple[int, int, int]:

@@ -66,6 +66,13 @@ class GlobalMemory:
         self._end = self.base + _FENCE
         self.bytes = np.zeros(0, np.uint8)
 
+    def fresh(self) -> GlobalMemory:
+        """A memory with the same buffers, to which others may be added."""
+        other = GlobalMemory()
+        other.buffers, other._starts = list(self.buffers), list(self._starts)
+        other._pending, other._end = list(self._pending), self._end
+        return other
+
     def add(self, name: str, data, align: int = _ALIGN, writable: bool = True) -> int:
         """Reserves a buffer with the bytes of `data`; its address. Call `finish` before any access."""
         raw = np.frombuffer(bytes(data), np.uint8) if not isinstance(data, np.ndarray) else data.view(np.uint8)
@@ -120,6 +127,16 @@ class GlobalMemory:
                 last = self.check(a, size, what, write)
             self._last = last
         return (addresses - np.uint64(self.base)).view(np.int64)
+
+    def spans(self, low: int, high: int, write: bool) -> bool:
+        """Whether the bytes low..high-1 lie in one buffer (which may be written)."""
+        last = self._last
+        if not (last.start <= low and high <= last.end):
+            last = self.find(low)
+            if last is None or high > last.end:
+                return False
+            self._last = last
+        return last.writable or not write
 
     def gather(self, addresses: np.ndarray, nbytes: int, what: str) -> np.ndarray:
         """uint8 [n, nbytes] at int64 `addresses`, which lie in one buffer."""

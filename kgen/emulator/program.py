@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
+from kgen.emulator import blocks, lanewise
 from kgen.emulator.accumulators import guard
 from kgen.emulator.inline import Flat, flatten
 from kgen.emulator.memory import LOCAL_WINDOW, SHARED_BASE, GlobalMemory
@@ -57,6 +58,9 @@ class Program:
     banks: dict
     quads: int
     slots: list
+    views: list
+    touched: list[tuple[set[str], set[str]]]  # registers that each instruction reads, writes
+    tables: dict
     shared_static: int
     shared_dynamic_at: int
     local_size: int
@@ -71,24 +75,53 @@ class Program:
         """The kernel has instructions whose effect on shared memory comes later than they do."""
         return any(i.name.startswith(_ASYNCHRONOUS) for i in self.instructions)
 
+    @cached_property
+    def whole_warp_code(self) -> list:
+        """`code` for warps whose lanes all run; see blocks.py."""
+        return blocks.whole_warp_code(self)
+
+    @cached_property
+    def initial(self) -> dict:
+        """The banks of a warp before it starts: constants in place, registers zero."""
+        banks = {k: np.zeros((n, 32), t) for k, (n, t) in self.banks.items()}
+        for slot in self.slots:
+            if slot.constant is not None:
+                banks[slot.bank].view(slot.dtype)[slot.row] = slot.constant
+        return banks
+
+    @cached_property
+    def filled(self) -> list:
+        """(slot number, what fills its row for a warp) of special registers and shared addresses."""
+        return [(i, s.fill) for i, s in enumerate(self.slots) if s.fill is not None]
+
+    @cached_property
+    def places(self) -> list[tuple[int, int]]:
+        """(view, row) of every slot."""
+        return [(s.view, s.row) for s in self.slots]
+
     def rows(self, warp) -> list:
-        """The value of every slot for a new warp."""
-        rows = []
-        seen: dict = {}  # all rows of a bank as one type: cut in one go, that is cheaper than one by one
-        for kind, *rest in self.slots:
-            if kind == "reg":
-                bank, index, dtype = rest
-                if (bank, dtype) not in seen:
-                    view = warp.banks[bank].view(dtype)
-                    seen[bank, dtype] = list(view[:, :: view.shape[1] // 32])
-                rows.append(seen[bank, dtype][index])
-            elif kind == "const":
-                rows.append(rest[0])
-            elif kind == "quad":
-                rows.append(warp.quads[rest[0]])
-            else:
-                rows.append(rest[0](warp))
+        """The row of every slot for a new warp, whose banks are copies of `initial`."""
+        cut = [list(view) for view in warp.b]  # in one go, that is cheaper than one by one
+        cut.append(warp.quads)
+        rows = [cut[view][row] for view, row in self.places]
+        for i, fill in self.filled:
+            rows[i][:] = fill(warp)
         return rows
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where an operand's 32 values lie: a row of a bank, seen as a type. `view` numbers (bank, dtype); -1: a quad.
+
+    constant: what the row holds from the start; fill: what a warp puts there when it starts.
+    """
+
+    bank: object
+    row: int
+    dtype: np.dtype
+    view: int
+    constant: object = None
+    fill: object = None
 
 
 class Binder:
@@ -99,7 +132,8 @@ class Binder:
         self.registers: dict[str, tuple] = {}
         self.counts = dict.fromkeys(_BANKS, 0)
         self.quads = 0
-        self.slots: list = []
+        self.slots: list[Slot] = []
+        self.views: list[tuple[object, np.dtype]] = []  # (bank, dtype)
         self.known: dict = {}
         self.memory = GlobalMemory()
         self.index = 0  # of the instruction being bound
@@ -154,11 +188,26 @@ class Binder:
         return self.addresses[symbol.name][0]
 
     # -- slots -------------------------------------------------------------------------------------------
-    def _slot(self, key, spec) -> int:
+    def view(self, bank, dtype) -> int:
+        """The number of a bank seen as a type: `warp.b[number]` is [rows, 32]."""
+        if (bank, dtype) not in self.views:
+            self.views.append((bank, dtype))
+        return self.views.index((bank, dtype))
+
+    def _slot(self, key, bank, row: int | None, dtype, **content) -> int:
+        """The slot of a key; `row` None: a new row of the bank."""
         if key not in self.known:
+            if row is None:
+                row = self.counts[bank]
+                self.counts[bank] += 1
             self.known[key] = len(self.slots)
-            self.slots.append(spec)
+            self.slots.append(Slot(bank, row, dtype, self.view(bank, dtype), **content))
         return self.known[key]
+
+    def place(self, slot: int, dtype=None) -> tuple[int, int]:
+        """(view, row) of a slot, seen as another type if one is given."""
+        s = self.slots[slot]
+        return (s.view if dtype is None else self.view(s.bank, np.dtype(dtype))), s.row
 
     def register(self, reg: Reg) -> tuple:
         """(bank, index) of a register."""
@@ -176,12 +225,11 @@ class Binder:
         """A slot holding `value` (wrapped into an integer type) in every lane."""
         dtype = np.dtype(dtype)
         if dtype.kind in "iu":
-            bits = int(value) & ((1 << 8 * dtype.itemsize) - 1)
-            row = np.full(32, bits, f"u{dtype.itemsize}").view(dtype)
+            exact = np.array(int(value) & ((1 << 8 * dtype.itemsize) - 1), f"u{dtype.itemsize}").view(dtype)
         else:
-            row = np.full(32, value, dtype)
-        row.flags.writeable = False
-        return self._slot(("const", dtype.str, row.tobytes()[: dtype.itemsize]), ("const", row))
+            exact = np.array(value, dtype)
+        bank = "pred" if dtype == np.bool_ else dtype.itemsize
+        return self._slot(("const", dtype.str, exact.tobytes()), bank, None, dtype, constant=exact)
 
     def src(self, x, type_: str) -> int:
         """The slot of a source operand read as `type_` (a register may be wider: its low part is read)."""
@@ -193,7 +241,7 @@ class Binder:
                 raise EmulatorError(f"register {x.name} (.{x.type}) cannot be read as .{type_}")
             if bank != "pred" and bank < dtype.itemsize:
                 raise EmulatorError(f"register {x.name} (.{x.type}) is too narrow to be read as .{type_}")
-            return self._slot((bank, index, dtype.str), ("reg", bank, index, dtype))
+            return self._slot((bank, index, dtype.str), bank, index, dtype)
         if isinstance(x, Imm):
             return self.const(x.value, dtype)
         if isinstance(x, FloatImm):
@@ -207,7 +255,8 @@ class Binder:
         if isinstance(x, Special):
             from kgen.emulator.special import special
 
-            return self._slot(("special", x.name, type_), ("call", special(x.name, dtype)))
+            bank = "pred" if dtype == np.bool_ else dtype.itemsize
+            return self._slot(("special", x.name, type_), bank, None, dtype, fill=special(x.name, dtype))
         raise EmulatorError(f"an operand of the kind {type(x).__name__} is not possible here")
 
     def address_slot(self, x: Symbol, type_: str) -> int:
@@ -221,9 +270,9 @@ class Binder:
             return self.const(at, dtype)
 
         def shared(warp):
-            return np.full(32, warp.cta.shared.base + at, dtype)
+            return warp.cta.shared.base + at
 
-        return self._slot(("shared", at, dtype.str), ("call", shared))
+        return self._slot(("shared", at, dtype.str), dtype.itemsize, None, dtype, fill=shared)
 
     def dst(self, x, type_: str) -> int | None:
         """The slot of a destination written as `type_`; None for `_`. The register has exactly that width."""
@@ -236,7 +285,7 @@ class Binder:
         dtype = np.dtype(dtype_of(type_))
         if bank == 16 or (bank == "pred") != (type_ == "pred") or (bank != "pred" and bank != dtype.itemsize):
             raise EmulatorError(f"register {x.name} (.{x.type}) cannot be written as .{type_}")
-        return self._slot((bank, index, dtype.str), ("reg", bank, index, dtype))
+        return self._slot((bank, index, dtype.str), bank, index, dtype)
 
     def wide_dst(self, x, type_: str) -> int | None:
         """As `dst`, but the register may be wider (ld, cvt): the value is extended as `type_` is signed."""
@@ -254,7 +303,11 @@ class Binder:
         if not isinstance(x, Reg) or self.register(x)[0] != 16:
             raise EmulatorError("a .b128 register is needed here")
         (self.written if write else self.read).add(x.name)
-        return self._slot(("quad", x.name), ("quad", self.register(x)[1]))
+        key = ("quad", x.name)
+        if key not in self.known:
+            self.known[key] = len(self.slots)
+            self.slots.append(Slot(16, self.register(x)[1], np.dtype(np.uint64), -1))
+        return self.known[key]
 
     def pred(self, x) -> int:
         """The slot of a source predicate, its negation left to the caller (x.negated)."""
@@ -324,11 +377,17 @@ class Binder:
                 return fn(w, p.copy())
             return None
 
+        if hasattr(fn, "lanewise"):
+            guarded.lanewise = lanewise.guarded(fn.lanewise, slot, negated)
         return guarded
 
 
+@lru_cache(maxsize=4)  # the cases of one kernel come one after the other
 def load(ptx: str, kernel: str | None = None) -> Program:
-    """Parses and binds a kernel (by name or a unique part of it; the only entry if None)."""
+    """Parses and binds a kernel (by name or a unique part of it; the only entry if None).
+
+    A program may be launched any number of times, each time with memory of its own (`memory.fresh()`).
+    """
     import kgen.emulator.isa  # noqa: F401  (fills the registry)
 
     module = parse(ptx)
@@ -357,8 +416,9 @@ def load(ptx: str, kernel: str | None = None) -> Program:
     guards = {i.guard.name: b.src(i.guard, "pred") for i in flat.body if i.guard is not None}
     banks = {k: (max(n, 1), _BANKS[k]) for k, n in b.counts.items()}
     return Program(
-        entry.name, module.target, entry, flat.body, code, banks, b.quads, b.slots, b.shared_static,
-        b.shared_dynamic_at, b.local_size, b.memory, b.param_base, b.param_offsets, b.param_size, guards,
+        entry.name, module.target, entry, flat.body, code, banks, b.quads, b.slots, b.views, touched, flat.tables,
+        b.shared_static, b.shared_dynamic_at, b.local_size, b.memory, b.param_base, b.param_offsets, b.param_size,
+        guards,
     )  # fmt: skip
 
 

@@ -6,11 +6,13 @@ that touch those keep account of written lanes while the kernel runs, so that al
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from kgen.emulator.operands import Instruction, Label, Symbol
 
-__all__ = ["instrument"]
+__all__ = ["basic_blocks", "instrument"]
 
 # Copies of values that nobody will look at are how compilers write "any value": they are no use yet.
 _COPIES = ("mov", "selp")
@@ -67,7 +69,19 @@ def _wrapped(fn, reads: list[str], writes: list[str], inst: Instruction):
                 text = f"lane {int(lanes[0])} reads register {name}, which was never written"
                 w.machine.monitor.fail("uninitialised-register", text)
 
+    checked.check = _Written(fn, read_set | write_set)
     return checked
+
+
+@dataclass(frozen=True)
+class _Written:
+    """The check, for blocks.py: nothing to do once all its registers are written."""
+
+    inner: object
+    names: frozenset[str]
+
+    def add_to(self, conditions) -> None:
+        conditions.complete |= self.names
 
 
 def _maybe_unwritten(instructions, tables, touched) -> list[tuple[int, str]]:
@@ -83,7 +97,7 @@ def _maybe_unwritten(instructions, tables, touched) -> list[tuple[int, str]]:
     reads = [bits(r) for r, _ in touched]
     # A guarded write may not happen.
     writes = [0 if inst.guard is not None else bits(w) for inst, (_, w) in zip(instructions, touched, strict=True)]
-    blocks, after = _blocks(instructions, tables)
+    blocks, after = basic_blocks(instructions, tables)
     everything = (1 << len(numbers)) - 1
     made = {}
     for start, end in blocks.items():
@@ -119,7 +133,7 @@ def _maybe_unwritten(instructions, tables, touched) -> list[tuple[int, str]]:
     return found
 
 
-def _blocks(instructions, tables):
+def basic_blocks(instructions, tables):
     """({start: end}, {start: successors}) of the basic blocks."""
     n = len(instructions)
     starts = {0}

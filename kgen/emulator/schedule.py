@@ -110,13 +110,14 @@ class Machine:
     """The whole device. `progress` counts changes of state that a waiting warp might see."""
 
     def __init__(
-        self, program, grid, block, cluster, dynamic_shared, sm_count, seed, arithmetic, warn, strict, explicit, clc
-    ):
+        self, program, memory, grid, block, cluster, dynamic_shared, sm_count, seed, arithmetic, warn, strict,
+        explicit, clc,
+    ):  # fmt: skip
         self.program, self.grid, self.block, self.cluster = program, grid, block, cluster
         self.dynamic_shared, self.sm_count, self.arithmetic = dynamic_shared, sm_count, arithmetic
         self.explicit_cluster = explicit
         self.shared_bytes = program.shared_dynamic_at - 1024 + dynamic_shared
-        self.memory = program.memory
+        self.memory = memory
         self.random = random.Random(seed)
         self.monitor = make_monitor(warn, strict, self.locate)
         self.running: Warp | None = None
@@ -245,7 +246,7 @@ class Machine:
             if not w.spinning:
                 self.running = w
                 start = self.monitor.now
-                count = w.run(self.random.randint(48, 400))
+                count = w.run(self.random)
                 self.monitor.now = max(self.monitor.now, start + count)  # completions that it forced took steps too
                 ran += count
                 if self.monitor.listeners and count:

@@ -60,14 +60,18 @@ class Warp:
     def __init__(self, cta, index: int, program, threads: int):
         self.cta, self.index, self.program = cta, index, program
         self.machine = cta.machine
-        self.code = program.code if self.machine.trace is None else self.machine.trace.counted(program.code)
+        if self.machine.trace is None:
+            self.code, self.whole = program.code, program.whole_warp_code
+        else:
+            self.code = self.whole = self.machine.trace.counted(program.code)
         self.live = (1 << min(32, threads)) - 1
         self.groups = [Group(0, self.live)]
         self.current: Group | None = None
         self.count = 0  # instructions run
         self.watch, self.seen, self.spinning = False, set(), False
         self.thread_state: dict = {}  # of async units, by what they like
-        self.banks = {w: np.zeros((n, 32), t) for w, (n, t) in program.banks.items()}
+        self.banks = {k: rows.copy() for k, rows in program.initial.items()}
+        self.b = [_seen_as(self.banks[bank], dtype) for bank, dtype in program.views]
         self.quads = np.zeros((program.quads, 32, 2), np.uint64)
         self.local = np.zeros((32, program.local_size), np.uint8)
         self.local_views = {n: self.local.reshape(-1).view(t) for n, t in _LOCAL.items()}
@@ -147,23 +151,23 @@ class Warp:
         return best[1]
 
     # -- running -----------------------------------------------------------------------------------------
-    def run(self, budget: int) -> int:
-        """Runs up to `budget` instructions; how many were run. 0: it cannot move (or has ended)."""
-        left = budget
-        while left > 0:
-            group = self.pick()
-            if group is None:
-                break
+    def run(self, random) -> int:
+        """Runs some instructions, 48 to 400 by chance; how many were run. 0: it cannot move (or has ended)."""
+        group = self.pick()
+        if group is None:
+            return 0
+        left = budget = random.randint(48, 400)
+        while group is not None:
             left, stop = self._run_group(group, left)
-            if stop:
-                break
+            group = None if stop or left <= 0 else self.pick()
         self.current = None
         self.count += budget - left
         return budget - left
 
     def _run_group(self, group: Group, left: int) -> tuple[int, bool]:
         self.current = group
-        code, pc, mask = self.code, group.pc, lanes_of(group.lanes)
+        pc, mask = group.pc, lanes_of(group.lanes)
+        code = self.whole if mask is True else self.code
         others = len(self.groups) > 1
         limit = min((g.pc for g in self.groups if g is not group and g.pc > pc), default=-1) if others else -1
         try:
@@ -179,6 +183,10 @@ class Warp:
                         return left, False
                     continue
                 if type(result) is int:
+                    if result < 0:  # so many instructions at once (blocks.py)
+                        pc -= result
+                        left += result + 1
+                        continue
                     if result <= pc:
                         group.spins += 1
                         if self.watch and self._repeats(result):
@@ -197,9 +205,9 @@ class Warp:
                 group.pc = pc
                 return left, self._control(group, result)
         except EmulatorError as error:
-            raise self.located(error, pc) from None
+            raise self.located(error, self.at) from None
         except (IndexError, ValueError, TypeError, KeyError, ArithmeticError) as error:
-            raise self.located(EmulatorError(f"emulator fault: {error!r}"), pc) from error
+            raise self.located(EmulatorError(f"emulator fault: {error!r}"), self.at) from error
         group.pc = pc
         return left, False
 
@@ -268,6 +276,12 @@ class Warp:
         """The instruction at `pc` (the current one) and this warp, for messages."""
         inst = self.program.instructions[self.at if pc is None else pc]
         return f"{inst.where()}, {self.name}: {inst.text[:160]}"
+
+
+def _seen_as(bank: np.ndarray, dtype) -> np.ndarray:
+    """[rows, 32] of a type: the low part of each value where the type is narrower."""
+    view = bank.view(dtype)
+    return view[:, :: view.shape[1] // 32]
 
 
 _LOCAL = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}

@@ -94,7 +94,7 @@ class Registers:
     a: frozenset[Hashable] = frozenset()
 
 
-@dataclass
+@dataclass(eq=False)
 class _Op:
     kind: WgmmaKind
     a: int | None  # descriptor, None: registers
@@ -230,12 +230,16 @@ class Wgmma:
         if not self._fenced[warp]:
             self._fail("wgmma-missing-fence", f"{kind}: no wgmma.fence before the first wgmma")
             self._fenced[warp] = True
-        changed = self._dirty[warp] & (registers.d | registers.a)
-        if changed:
+        dirty = self._dirty[warp]
+        if not dirty.isdisjoint(registers.d) or not dirty.isdisjoint(registers.a):
+            changed = dirty & (registers.d | registers.a)
             text = f"{kind}: {min(map(str, changed))} was changed after the last wgmma.fence"
             self._fail("wgmma-missing-fence", text)
+        busy = self._busy_d[warp]
+        if {(op.kind.n, op.kind.d_format) for op in set(busy.values())} <= {(kind.n, kind.d_format)}:
+            return
         for register in registers.d:
-            op = self._busy_d[warp].get(register)
+            op = busy.get(register)
             if op is not None and (op.kind.n, op.kind.d_format) != (kind.n, kind.d_format):
                 text = f"{kind}: its accumulator is in flight in {op.kind}, of another shape, without wgmma.fence"
                 self._fail("wgmma-missing-fence", text)

@@ -13,10 +13,11 @@ from kgen.spec.base import parse_spec
 from kgen.spec.edit import set_values
 
 KINDS = ("tf32", "fp8", "mxfp8", "mxfp4", "nvfp4", "mn_major")
+DIRECT = "epilogue.store=direct epilogue.staging=2"  # 2 is the default: it stages nothing
 # name: (preset, assignments)
 CHANGED = {
     "fp8_plain": ("fp8", "dtype.b=same epilogue.ops=[] dtype.output=fp32 tile.n=128"),
-    "fp8_direct_store": ("fp8", "cluster.cta_group=1 warps.consumers=1 epilogue.store=direct"),
+    "fp8_direct_store": ("fp8", f"cluster.cta_group=1 warps.consumers=1 {DIRECT}"),
     "tf32_unified": (
         "tf32",
         "warps.roles=unified warps.consumers=1 cluster.cta_group=1 dtype.output=bf16 tile.n=128 pipeline.stages=3",
@@ -26,7 +27,7 @@ CHANGED = {
     "mxfp4_short": ("mxfp4", "pipeline.stages=1 pipeline.accumulators=1 epilogue.store=direct"),
     "nvfp4_two_consumers": ("nvfp4", "warps.consumers=2 tile.n=128 pipeline.stages=3"),
     "nvfp4_one_cta": ("nvfp4", "cluster.cta_group=1 pipeline.stages=3"),
-    "m_major_one_cta": ("mn_major", "layout.b=k cluster.cta_group=1 warps.consumers=1 tile.n=96 epilogue.store=direct"),
+    "m_major_one_cta": ("mn_major", f"layout.b=k cluster.cta_group=1 warps.consumers=1 tile.n=96 {DIRECT}"),
     "n_major_fp16": ("mn_major", "layout.a=k dtype.input=fp16 dtype.output=fp32 warps.consumers=1 tile.n=128"),
 }
 

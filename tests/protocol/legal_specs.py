@@ -54,7 +54,7 @@ def spec_data(pick: Callable, between: Callable[[int, int], int]) -> dict:
         "tile": tile,
         "schedule": {"kind": kind, "ctas_per_sm": pick(1, 1, 2)},
         "cluster": {"size": cluster, "multicast": multicast},
-        "epilogue": {"store": store, "staging": between(1, 8)},
+        "epilogue": {"store": store, "staging": between(1, 8) if store == "tma" else 2},
     }
     return data
 
@@ -99,6 +99,6 @@ def blackwell_specs(draw):
         "tile": {"n": pick(*fit)},
         "schedule": schedule,
         "pipeline": {"stages": stages, "accumulators": accumulators},
-        "epilogue": {"store": store, "staging": pick(1, 2, 2, 3, 5, 8)},
+        "epilogue": {"store": store, "staging": pick(1, 2, 2, 3, 5, 8) if store == "tma" else 2},
     }
     return data

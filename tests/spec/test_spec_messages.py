@@ -120,6 +120,21 @@ RULES = {
         "cluster: {size: 2, multicast: b}\nschedule: {ctas: 131}",
         "5:18: schedule.ctas: 131 CTAs are no whole number of clusters of 2 (set ctas: 130)",
     ),
+    "_raster_needs_a_walk": (
+        "schedule: {kind: grid, group_m: 4}",
+        "4:33: schedule.group_m: 4 orders a walk over tiles; kind: grid gives a CTA one tile "
+        "(leave group_m at 8, or set kind: persistent)",
+    ),
+    "_raster_needs_a_walk, single": (
+        "schedule: {kind: single, group_m: 4}",
+        "4:35: schedule.group_m: 4 orders a walk over tiles; kind: single gives a CTA one tile "
+        "(leave group_m at 8, or set kind: persistent)",
+    ),
+    "_staging_is_for_tma": (
+        "epilogue: {store: direct, staging: 3}",
+        "4:36: epilogue.staging: 3 is a number of staging buffers; store: direct has none "
+        "(leave staging at 2, or set store: tma)",
+    ),
     "_ctas_are_persistent": (
         "schedule: {kind: grid, ctas: 8}",
         "4:30: schedule.ctas: kind: grid launches one CTA per tile (remove ctas, or kind: persistent)",
@@ -173,6 +188,21 @@ RULES_SM100A = {
     "_whole_pairs": (
         "cluster: {cta_group: 2}\nschedule: {ctas: 147}",
         "5:18: schedule.ctas: 147 CTAs are no whole pairs (set ctas: 146)",
+    ),
+    "_raster_needs_a_walk": (
+        "schedule: {kind: grid, group_m: 4}",
+        "4:33: schedule.group_m: 4 orders a walk over tiles; kind: grid gives a CTA one tile "
+        "(leave group_m at 8, or set kind: persistent)",
+    ),
+    "_raster_needs_a_walk, serpentine": (
+        "schedule: {kind: grid, walk: serpentine}",
+        "4:30: schedule.walk: serpentine orders a walk over tiles; kind: grid gives a CTA one tile "
+        "(leave walk at down, or set kind: persistent)",
+    ),
+    "_staging_is_for_tma": (
+        "epilogue: {store: direct, staging: 3}",
+        "4:36: epilogue.staging: 3 is a number of staging buffers; store: direct has none "
+        "(leave staging at 2, or set store: tma)",
     ),
     "_ctas_are_persistent": (
         "schedule: {kind: grid, ctas: 8}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kgen.emulator.isa.helpers import apply, ternary, through, unary
+from kgen.emulator.isa.helpers import apply, several, ternary, through, unary
 from kgen.emulator.operands import Imm, Pair, Reg
 from kgen.emulator.registry import op
 from kgen.errors import EmulatorError
@@ -226,15 +226,11 @@ def lop3(b, inst, mods):
     out, p = b.dst(d.first, type_), b.dst(d.second, "pred")
     q, negated = _maybe_negated(b, inst.operands[5])
 
-    def fn(w, m):
-        v = w.v
-        r = f(v[x], v[y], v[z])
-        test = _BOOL[combine](r != 0, v[q] ^ negated)
-        if out is not None:
-            np.copyto(v[out], r, where=m)
-        np.copyto(v[p], test, where=m)
+    def both(p, q, r, c):
+        bits = f(p, q, r)
+        return bits, _BOOL[combine](bits != 0, c ^ negated)
 
-    return fn
+    return several(both, (out, p), x, y, z, q)
 
 
 @op("prmt")

@@ -6,7 +6,7 @@ import numpy as np
 
 from kgen.emulator.isa import half
 from kgen.emulator.isa.floating import flush
-from kgen.emulator.isa.helpers import apply, put, through
+from kgen.emulator.isa.helpers import apply, several, through
 from kgen.emulator.operands import Pair, Reg, Sink
 from kgen.emulator.registry import op
 from kgen.errors import EmulatorError
@@ -58,8 +58,7 @@ def setp(b, inst, mods):
     carried, negated = (b.src(rest[0], "pred"), isinstance(rest[0], Reg) and rest[0].negated) if rest else (None, False)
     merge = _BOOL[combine] if combine else None
 
-    def fn(w, m):
-        p, q = w.v[x], w.v[y]
+    def f(p, q, *c):
         if convert:
             p, q = convert(p), convert(q)
         if ftz:
@@ -70,14 +69,10 @@ def setp(b, inst, mods):
         else:
             first, other = r, ~r
         if merge is not None:
-            c = w.v[carried] ^ negated
-            first, other = merge(first, c), merge(other, c)
-        if d is not None:
-            put(w.v[d], first, m)
-        if second is not None:
-            put(w.v[second], other, m)
+            first, other = merge(first, c[0] ^ negated), merge(other, c[0] ^ negated)
+        return first, other
 
-    return fn
+    return several(f, (d, second), x, y, *((carried,) if rest else ()))
 
 
 @op("set")
@@ -105,11 +100,7 @@ def selp(b, inst, mods):
     if isinstance(p, Reg) and p.negated:
         x, y = y, x
 
-    def fn(w, m):
-        v = w.v
-        np.copyto(v[d], np.where(v[s], v[x], v[y]), where=m)
-
-    return fn
+    return through(np.where, d, s, x, y)
 
 
 @op("slct")

@@ -54,13 +54,9 @@ def _int_int(b, inst, out, source, sat):
         return through(f, d, x)
     # A destination register wider than `out` takes the value extended by out's sign.
     narrow = info.dtype
-    if b.slots[d][0] == "reg" and np.dtype(b.slots[d][3]).itemsize > narrow.itemsize:
+    if b.slots[d].dtype.itemsize > narrow.itemsize:
         return through(lambda p: p.astype(narrow), d, x)
-
-    def fn(w, m):
-        np.copyto(w.v[d], w.v[x], casting="unsafe", where=m)
-
-    return fn
+    return through(np.array, d, x)
 
 
 def _read(b, x, type_, ftz=False):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from kgen.emulator.isa import exact, half, integer
-from kgen.emulator.isa.helpers import apply, put, through, unary
+from kgen.emulator.isa.helpers import apply, through, unary
 from kgen.emulator.registry import op
 from kgen.errors import EmulatorError
 
@@ -118,12 +118,7 @@ def _basic(ufunc, mode):
 
 def _plain(ufunc, d: int, x: int, y: int):
     """d = ufunc(x, y) of f32 rows."""
-
-    def fn(w, m):
-        v = w.v
-        put(v[d], one_nan(ufunc(v[x], v[y])), m)
-
-    return fn
+    return through(lambda p, q: one_nan(ufunc(p, q)), d, x, y)
 
 
 def _packed(f):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kgen.emulator.operands import Sink
+from kgen.emulator.lanewise import Lanewise
 
-__all__ = ["apply", "nothing", "put", "ternary", "through", "unary"]
+__all__ = ["apply", "nothing", "put", "several", "ternary", "through", "unary"]
 
 
 def put(row, value, m) -> None:
@@ -32,6 +32,7 @@ def apply(ufunc, d: int, a: int, b: int):
         else:
             ufunc(v[a], v[b], out=v[d], where=m)
 
+    fn.lanewise = Lanewise(ufunc, (d,), (a, b))
     return fn
 
 
@@ -45,21 +46,24 @@ def unary(ufunc, d: int, a: int):
         else:
             ufunc(v[a], out=v[d], where=m)
 
+    fn.lanewise = Lanewise(ufunc, (d,), (a,))
     return fn
 
 
 def ternary(f, d: int, a: int, b: int, c: int):
-    """d = f(a, b, c), f any function of arrays."""
-
-    def fn(w, m):
-        v = w.v
-        put(v[d], f(v[a], v[b], v[c]), m)
-
-    return fn
+    """d = f(a, b, c). As `through`."""
+    return through(f, d, a, b, c)
 
 
 def through(f, d: int, *sources: int):
-    """d = f(*sources), f any function of arrays."""
+    """d = f(*sources), f any function of flat arrays that treats lanes alike (see Lanewise)."""
+    fn = _through(f, d, *sources)
+    if d is not None:
+        fn.lanewise = Lanewise(f, (d,), sources)
+    return fn
+
+
+def _through(f, d: int, *sources: int):
     if len(sources) == 1:
         (a,) = sources
 
@@ -84,6 +88,20 @@ def through(f, d: int, *sources: int):
     return many
 
 
-def unwanted(inst) -> bool:
-    """True if the result is `_`."""
-    return isinstance(inst.operands[0], Sink)
+def several(f, outs: tuple[int | None, ...], *sources: int):
+    """As `through`, with a tuple of results, for `outs`; None: not wanted."""
+    wanted = [i for i, out in enumerate(outs) if out is not None]
+    kept = tuple(outs[i] for i in wanted)
+
+    def fn(w, m):
+        v = w.v
+        results = f(*(v[s] for s in sources))
+        for i, out in zip(wanted, kept, strict=True):
+            put(v[out], results[i], m)
+
+    if len(kept) == 1:
+        only = wanted[0]
+        fn.lanewise = Lanewise(lambda *x: f(*x)[only], kept, sources)
+    elif kept:
+        fn.lanewise = Lanewise(lambda *x: tuple(f(*x)[i] for i in wanted), kept, sources)
+    return fn

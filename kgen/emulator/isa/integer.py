@@ -90,11 +90,7 @@ def mul_parts(b, inst, mods, type_):
         d, x, y = b.dst(d, big), b.src(x, type_), b.src(y, type_)
         dtype = np.dtype(f"{'i' if type_[0] == 's' else 'u'}{int(big[1:]) // 8}")
 
-        def widen(w, m):
-            v = w.v
-            np.multiply(v[x], v[y], out=v[d], where=m, dtype=dtype)
-
-        return widen
+        return through(lambda p, q: np.multiply(p, q, dtype=dtype), d, x, y)
     d, x, y = b.dst(d, type_), b.src(x, type_), b.src(y, type_)
     return apply(np.multiply, d, x, y) if part == "lo" else through(high_half, d, x, y)
 
@@ -226,12 +222,12 @@ def dot(b, inst, mods):
     bytes_ = {"u32": np.uint8, "s32": np.int8}
 
     def f(p, q, r):
-        qs = q.view(bytes_[tb]).reshape(32, 4).astype(np.int64)
+        qs = q.view(bytes_[tb]).reshape(-1, 4).astype(np.int64)
         if part:
-            ps = p.view({"u32": np.uint16, "s32": np.int16}[ta]).reshape(32, 2).astype(np.int64)
+            ps = p.view({"u32": np.uint16, "s32": np.int16}[ta]).reshape(-1, 2).astype(np.int64)
             qs = qs[:, 2:] if part == "hi" else qs[:, :2]
         else:
-            ps = p.view(bytes_[ta]).reshape(32, 4).astype(np.int64)
+            ps = p.view(bytes_[ta]).reshape(-1, 4).astype(np.int64)
         return ((ps * qs).sum(1) + r).astype(np.int64)
 
     return ternary(f, d, x, y, z)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from kgen.emulator.access import check_alignment, places
+from kgen.emulator.bursts import Access
 from kgen.emulator.checks import check_read, mark_write
-from kgen.emulator.operands import Reg, Symbol, Vector
+from kgen.emulator.operands import Imm, Reg, Symbol, Vector
 from kgen.emulator.program import dtype_of
 from kgen.emulator.registry import op
 from kgen.errors import EmulatorError
@@ -110,11 +111,26 @@ def ld(b, inst, mods):
 
     if quad or total > 16 or synchronises:
         return slow
+    items = None if None in slots else tuple(b.place(s) for s in slots)
     if space in ("shared", "shared::cta") and (near := shared_index(b, source)):
-        return _fast_shared_load(near, slots, dtype, count, slow)
+        fast = _fast_shared_load(near, slots, dtype, count, slow)
+        return _accessed(b, fast, False, "shared", source, items, dtype)
     if space == "global":
-        return _fast_global_load(address, slots, dtype, count, what, slow)
+        fast = _fast_global_load(address, slots, dtype, count, what, slow)
+        return _accessed(b, fast, False, "global", source, items, dtype)
     return slow
+
+
+def _accessed(b, fn, store: bool, space: str, x, items, dtype):
+    """The closure, with what blocks.py has to know to do several at once."""
+    if items is None or isinstance(x.base, Imm):
+        return fn
+    if isinstance(x.base, Symbol):
+        base = b.address_slot(x.base, "u32" if space == "shared" else "u64")
+    else:
+        base = b.src(x.base, "u64" if b.register(x.base)[0] == 8 else "u32")
+    fn.access = Access(store, space, b.place(base), x.offset, items, np.dtype(dtype))
+    return fn
 
 
 def shared_index(b, x):
@@ -263,10 +279,13 @@ def st(b, inst, mods):
 
     if quad or total > 16 or synchronises:
         return slow
+    items = tuple(b.place(s, unsigned) for s in slots)
     if space in ("shared", "shared::cta") and (near := shared_index(b, target)):
-        return _fast_shared_store(near, slots, unsigned, count, slow)
+        fast = _fast_shared_store(near, slots, unsigned, count, slow)
+        return _accessed(b, fast, True, "shared", target, items, unsigned)
     if space == "global":
-        return _fast_global_store(address, slots, unsigned, count, what, slow)
+        fast = _fast_global_store(address, slots, unsigned, count, what, slow)
+        return _accessed(b, fast, True, "global", target, items, unsigned)
     return slow
 
 

@@ -132,6 +132,10 @@ def pending_count(b, inst, mods):
     return lambda w, m: put(w.v[out], [MBarrier.pending_count(int(t)) for t in w.v[token]], m)
 
 
+def _same(row) -> bool:
+    return bool((row == row[0]).all())
+
+
 class BarrierWait:
     """Lanes held by a try_wait that failed, until a barrier changes phase or the time limit passes."""
 
@@ -143,6 +147,8 @@ class BarrierWait:
     def ready(self) -> bool:
         if self.expired:
             return True
+        if len(self.barriers) == 1:
+            return self.barriers[0].phase != self.phases[0] or not self.barriers[0].valid
         return any(x.phase != p or not x.valid for x, p in zip(self.barriers, self.phases, strict=True))
 
     def describe(self) -> str:
@@ -168,7 +174,7 @@ def wait(b, inst, mods):
         a, s = address(w), w.v[state]
         results = np.zeros(32, bool)
         waiting = {}
-        lanes = active(m)
+        lanes = [0] if m is True and _same(a) and _same(s) else active(m)
         seen = {}
         for lane in lanes:
             key = (int(a[lane]), int(s[lane]))
@@ -179,6 +185,8 @@ def wait(b, inst, mods):
                 if not seen[key]:
                     waiting[id(barrier)] = (barrier, key[1])
             results[lane] = seen[key]
+        if m is True and len(lanes) == 1:
+            results[:] = results[0]
         if blocks and len(waiting) and not results.any():
             expired = w.expired.pop(index, None)
             if expired is None:

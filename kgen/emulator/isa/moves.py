@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kgen.emulator.isa.helpers import nothing, put, unary
+from kgen.emulator.isa.helpers import nothing, put, several, through, unary
 from kgen.emulator.operands import Reg, Sink, Special, Vector
 from kgen.emulator.registry import op
 from kgen.emulator.special import CLOCKS
@@ -31,11 +31,7 @@ def mov(b, inst, mods):
         s = b.src(s, type_)
     if negated:
         return unary(np.logical_not, out, s)
-
-    def fn(w, m):
-        put(w.v[out], w.v[s], m)
-
-    return fn
+    return through(np.array, out, s)
 
 
 def _parts(items, type_):
@@ -48,31 +44,26 @@ def _parts(items, type_):
 def _join(b, d, items, type_):
     bits = _parts(items, type_)
     slots = [b.src(x, f"b{bits}") for x in items]
-    out = b.dst(d, type_)
-    dtype = np.dtype(f"u{bits // 8}")
+    part, whole = np.dtype(f"u{bits // 8}"), np.dtype(f"u{bits * len(items) // 8}")
 
-    def fn(w, m):
-        both = np.empty((32, len(slots)), dtype)
-        for i, s in enumerate(slots):
-            both[:, i] = w.v[s]
-        np.copyto(w.v[out].view(f"u{w.v[out].itemsize}"), both.view(f"u{bits * len(slots) // 8}")[:, 0], where=m)
+    def join(*parts):
+        both = np.empty((parts[0].size, len(parts)), part)
+        for i, p in enumerate(parts):
+            both[:, i] = p
+        return both.view(whole)[:, 0]
 
-    return fn
+    return through(join, b.dst(d, "b" + type_[1:]), *slots)
 
 
 def _split(b, items, s, type_):
     bits = _parts(items, type_)
     outs = [b.dst(x, f"b{bits}") for x in items]
-    source = b.src(s, type_)
-    dtype = np.dtype(f"u{bits // 8}")
+    dtype, count = np.dtype(f"u{bits // 8}"), len(items)
 
-    def fn(w, m):
-        parts = w.v[source].view(dtype).reshape(32, len(outs)).copy()
-        for i, out in enumerate(outs):
-            if out is not None:
-                np.copyto(w.v[out], parts[:, i], where=m)
+    def split(p):
+        return tuple(np.array(p).view(dtype).reshape(-1, count).T)
 
-    return fn
+    return several(split, tuple(outs), b.src(s, type_))
 
 
 def _mov128(b, d, s):

@@ -12,7 +12,7 @@ import numpy as np
 
 from kgen.emulator import formats
 from kgen.emulator.isa import half
-from kgen.emulator.isa.helpers import put, through
+from kgen.emulator.isa.helpers import through
 from kgen.emulator.operands import Vector
 from kgen.emulator.registry import op
 from kgen.errors import EmulatorError
@@ -66,16 +66,14 @@ def _pair(hi, lo, fmt, mode, satfinite, relu):
 
 def _fast(b, d, name, slots):
     """The conversion of every epilogue: two f32 to f16x2 or bf16x2, to nearest."""
-    kind, upper, lower = half.numpy_type(name), *slots
-    d = b.dst(d, "b32")
+    kind = half.numpy_type(name)
 
-    def fn(w, m):
-        v = w.v
-        r = np.empty((32, 2), kind)
-        r[:, 0], r[:, 1] = v[lower], v[upper]
-        put(v[d], half.canonical(name, r.view(np.uint16)).view(np.uint32)[:, 0], m)
+    def f(upper, lower):
+        r = np.empty((upper.size, 2), kind)
+        r[:, 0], r[:, 1] = lower, upper
+        return half.canonical(name, r.view(np.uint16)).view(np.uint32)[:, 0]
 
-    return fn
+    return through(f, b.dst(d, "b32"), *slots)
 
 
 def unpack(b, inst, out, source, relu):

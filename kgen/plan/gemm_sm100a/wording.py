@@ -68,7 +68,7 @@ def parts(g: Geometry) -> dict[str, str]:
         parts["mma"] = f"{arch}/role/mma_{who}.cu"
         parts["release"] = f"{arch}/role/release_{who}.cu"
         for operand, turned in zip("ab", g.transposed, strict=True):
-            parts[f"copy_{operand}"] = f"{arch}/role/copy_{'boxes' if turned else 'box'}.cu"
+            parts[f"copy_{operand}"] = f"{arch}/role/copy_{f'boxes_{who}' if turned else 'box'}.cu"
         if g.scales:
             parts["copy_scales"] = f"{arch}/role/copy_scales.cu"
     else:

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from kgen.errors import Refusal
-from kgen.spec.gemm.common import Name, Part, ProblemSize
+from kgen.spec.gemm.common import Name, Part, ProblemSize, add_common_rules
 from kgen.spec.gemm.epilogue import Ops, add_rules
 from kgen.spec.rules import RuleSet
 
@@ -160,53 +160,7 @@ class Spec(Part):
     problem: ProblemSize = ProblemSize()
 
 
-@RULES.rule("k_loop", "load", "schedule.kind")
-def _once(s: Spec):
-    """`k_loop: once` is the one-tile kernel: it needs `load: threads` and `schedule.kind: single`."""
-    if s.k_loop == "once" and (s.load, s.schedule.kind) != ("threads", "single"):
-        yield Refusal(
-            "k_loop",
-            "'once' is the one-tile kernel and needs load: threads and schedule.kind: single",
-            "set k_loop: loop",
-        )
-
-
-@RULES.rule("pipeline.stages", "load")
-def _thread_loads_have_no_ring(s: Spec):
-    """`load: threads` takes `pipeline.stages: 1`."""
-    if s.load == "threads" and s.pipeline.stages > 1:
-        yield Refusal(
-            "pipeline.stages",
-            f"{s.pipeline.stages} stages need asynchronous loads; load: threads fills one buffer and waits",
-            "set stages: 1, or load: tma",
-        )
-
-
-@RULES.rule("warps.roles", "load")
-def _roles_need_tma(s: Spec):
-    """`warps.roles: specialized` needs `load: tma`."""
-    if s.warps.roles == "specialized" and s.load == "threads":
-        yield Refusal("warps.roles", "a producer warp loads through TMA only", "set load: tma, or roles: unified")
-
-
-@RULES.rule("warps.roles", "warps.consumers")
-def _consumers_need_roles(s: Spec):
-    """More than one consumer needs `warps.roles: specialized`."""
-    if s.warps.roles == "unified" and s.warps.consumers > 1:
-        yield Refusal(
-            "warps.consumers",
-            f"{s.warps.consumers} consumers need roles: specialized; unified is one warpgroup",
-            "set consumers: 1, or roles: specialized",
-        )
-
-
-@RULES.rule("warps.roles", "warps.registers")
-def _split_needs_roles(s: Spec):
-    """`warps.registers` needs `warps.roles: specialized`."""
-    if s.warps.roles == "unified" and s.warps.registers is not None:
-        yield Refusal(
-            "warps.registers", "setmaxnreg moves registers between roles; unified has one", "remove registers"
-        )
+add_common_rules(RULES)
 
 
 @RULES.rule("pipeline.accumulators", "warps.roles", "schedule.kind")
@@ -272,15 +226,6 @@ def _whole_pairs(s: Spec):
     if s.schedule.ctas != "auto" and s.schedule.ctas % s.cluster.cta_group:
         down = s.schedule.ctas // 2 * 2
         yield Refusal("schedule.ctas", f"{s.schedule.ctas} CTAs are no whole pairs", f"set ctas: {down or 2}")
-
-
-@RULES.rule("schedule.ctas", "schedule.kind")
-def _ctas_are_persistent(s: Spec):
-    """`schedule.ctas` needs `schedule.kind: persistent`."""
-    if s.schedule.ctas != "auto" and s.schedule.kind != "persistent":
-        yield Refusal(
-            "schedule.ctas", f"kind: {s.schedule.kind} launches one CTA per tile", "remove ctas, or kind: persistent"
-        )
 
 
 @RULES.rule("tile.k", "dtype.input")
@@ -376,4 +321,6 @@ def _whole_boxes(s: Spec):
             f"a CTA holds {s.tile.n // group} columns of B, no whole 64-column boxes",
             f"set n: {near}, or layout.b: k",
         )
+
+
 add_rules(RULES)

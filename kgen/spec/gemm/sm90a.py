@@ -10,11 +10,12 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from kgen.errors import Refusal
-from kgen.spec.gemm.common import Name, Part, ProblemSize
+from kgen.spec.gemm.common import Name, Part, ProblemSize, add_common_rules
 from kgen.spec.gemm.epilogue import Ops, add_rules
 from kgen.spec.rules import RuleSet
 
 RULES: RuleSet[Spec] = RuleSet()
+
 
 class Dtype(Part):
     """Element types of the operands, the accumulator and the result."""
@@ -130,33 +131,7 @@ class Spec(Part):
     problem: ProblemSize = ProblemSize()
 
 
-@RULES.rule("k_loop", "load", "schedule.kind")
-def _once(s: Spec):
-    """`k_loop: once` is the one-tile kernel: it needs `load: threads` and `schedule.kind: single`."""
-    if s.k_loop == "once" and (s.load, s.schedule.kind) != ("threads", "single"):
-        yield Refusal(
-            "k_loop",
-            "'once' is the one-tile kernel and needs load: threads and schedule.kind: single",
-            "set k_loop: loop",
-        )
-
-
-@RULES.rule("pipeline.stages", "load")
-def _thread_loads_have_no_ring(s: Spec):
-    """`load: threads` takes `pipeline.stages: 1`."""
-    if s.load == "threads" and s.pipeline.stages > 1:
-        yield Refusal(
-            "pipeline.stages",
-            f"{s.pipeline.stages} stages need asynchronous loads; load: threads fills one buffer and waits",
-            "set stages: 1, or load: tma",
-        )
-
-
-@RULES.rule("warps.roles", "load")
-def _roles_need_tma(s: Spec):
-    """`warps.roles: specialized` needs `load: tma`."""
-    if s.warps.roles == "specialized" and s.load == "threads":
-        yield Refusal("warps.roles", "a producer warp loads through TMA only", "set load: tma, or roles: unified")
+add_common_rules(RULES)
 
 
 @RULES.rule("warps.roles", "pipeline.stages", "load")
@@ -168,26 +143,6 @@ def _roles_need_a_ring(s: Spec):
             "pipeline.stages",
             "a specialized kernel holds one stage under the wgmma group in flight and fills another: 1 < 2",
             "set stages: 2 or more",
-        )
-
-
-@RULES.rule("warps.roles", "warps.consumers")
-def _consumers_need_roles(s: Spec):
-    """More than one consumer needs `warps.roles: specialized`."""
-    if s.warps.roles == "unified" and s.warps.consumers > 1:
-        yield Refusal(
-            "warps.consumers",
-            f"{s.warps.consumers} consumers need roles: specialized; unified is one warpgroup",
-            "set consumers: 1, or roles: specialized",
-        )
-
-
-@RULES.rule("warps.roles", "warps.registers")
-def _split_needs_roles(s: Spec):
-    """`warps.registers` needs `warps.roles: specialized`."""
-    if s.warps.roles == "unified" and s.warps.registers is not None:
-        yield Refusal(
-            "warps.registers", "setmaxnreg moves registers between roles; unified has one", "remove registers"
         )
 
 
@@ -224,15 +179,6 @@ def _whole_clusters(s: Spec):
             "schedule.ctas",
             f"{s.schedule.ctas} CTAs are no whole number of clusters of {s.cluster.size}",
             f"set ctas: {down or s.cluster.size}",
-        )
-
-
-@RULES.rule("schedule.ctas", "schedule.kind")
-def _ctas_are_persistent(s: Spec):
-    """`schedule.ctas` needs `schedule.kind: persistent`."""
-    if s.schedule.ctas != "auto" and s.schedule.kind != "persistent":
-        yield Refusal(
-            "schedule.ctas", f"kind: {s.schedule.kind} launches one CTA per tile", "remove ctas, or kind: persistent"
         )
 
 

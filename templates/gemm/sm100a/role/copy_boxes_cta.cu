@@ -1,0 +1,3 @@
+for (int i = 0; i < ${ rows }; i += BOX_MN)  // a swizzled row holds so many
+  tma_load(smem.${ operand }[ring.slot] + i * BLOCK_K, map_${ operand }, smem.full[ring.slot],
+           ${ row } + i, k0);
