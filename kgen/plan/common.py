@@ -104,6 +104,19 @@ class GemmPlan:
         return self.input, self.other or self.input
 
     @property
+    def peak_flops(self) -> float:
+        """What its architecture's tensor cores do at most for its element types."""
+        return self.arch.peak_flops[self.kind]
+
+    def operand_bytes(self, rows: float, k: int) -> float:
+        """Of so many rows of A or B, without their scales."""
+        return rows * k * self.input.bytes / self.input.packed
+
+    def scale_bytes(self, rows: float, k: int) -> float:
+        """Of the block scales of so many rows, without what pads them to whole atoms."""
+        return rows * -(-k // self.scales.block) if self.scales else 0
+
+    @property
     def per_unit(self) -> str:
         """What turns a number of elements into one of what the kernel addresses, in C."""
         return f" / {self.input.packed}" if self.input.packed > 1 else ""
