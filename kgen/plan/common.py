@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kgen.arch import Arch
-from kgen.plan.epilogue import Finish
+from kgen.plan.epilogue import Finish, Reduced
 from kgen.plan.resources import (
     Barrier,
     Constant,
@@ -76,6 +76,11 @@ class GemmPlan:
     def pairs(self) -> bool:
         """Whether two neighbouring columns of the product make one of D."""
         return self.finish is not None and self.finish.pairing is not None
+
+    @property
+    def reductions(self) -> tuple[Reduced, ...]:
+        """What is added up, or raised, along D's rows and columns."""
+        return self.finish.reductions if self.finish else ()
 
     @property
     def out_columns(self) -> int:
