@@ -4,11 +4,16 @@ Sources: CUDA C++ Programming Guide, "Compute Capabilities" tables (shared memor
 PTX ISA, setmaxnreg and wgmma/tcgen05 shape tables; peak rates and bandwidth are the vendor's datasheet
 figures for the SXM part, used only for the roofline that `kgen explain` prints and for the static performance page;
 that page's rates of one SM, some of them assumptions, are in kgen/static/rates.py.
+
+B200's peaks are those of the HGX B200 datasheet for one GPU, without sparsity: 1.1 (TF32, half of the next and rounded
+there), 2.25 (FP16/BF16), 4.5 (FP8/FP6) and 9 PFLOP/s (FP4). It gives no rates of its own for block-scaled kinds, so
+they stand at those of their elements.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,7 @@ class Arch:
     max_threads_per_cta: int
     max_cluster: int  # portable cluster size
     sm_count: int
-    peak_flops_16bit: float  # dense bf16/fp16 with fp32 accumulate
+    peak_flops: Mapping[str, float] = field(hash=False)  # dense, fp32 accumulate, by tcgen05's kind; f16: 16 bits
     memory_bandwidth: float
     tmem_columns: int  # 0 where there is no tensor memory
 
@@ -36,6 +41,11 @@ class Arch:
     def gencode(self) -> str:
         """nvcc's -gencode value; the long form, because the short one may add a pass without the `a` features."""
         return f"arch=compute_{self.name.removeprefix('sm_')},code={self.name}"
+
+    @property
+    def peak_flops_16bit(self) -> float:
+        """Of bf16 and fp16."""
+        return self.peak_flops["f16"]
 
 
 SM_90A = Arch(
@@ -52,7 +62,7 @@ SM_90A = Arch(
     max_threads_per_cta=1_024,
     max_cluster=8,
     sm_count=132,
-    peak_flops_16bit=989.4e12,
+    peak_flops={"f16": 989.4e12},
     memory_bandwidth=4.8e12,
     tmem_columns=0,
 )
@@ -71,7 +81,14 @@ SM_100A = Arch(
     max_threads_per_cta=1_024,
     max_cluster=8,
     sm_count=148,
-    peak_flops_16bit=2_250e12,
+    peak_flops={
+        "tf32": 1_125e12,
+        "f16": 2_250e12,
+        "f8f6f4": 4_500e12,
+        "mxf8f6f4": 4_500e12,
+        "mxf4": 9_000e12,
+        "mxf4nvf4": 9_000e12,
+    },
     memory_bandwidth=8.0e12,
     tmem_columns=512,
 )

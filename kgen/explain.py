@@ -309,20 +309,22 @@ def _launch(plan: GemmPlan, waves: Waves) -> LaunchLine:
 def _roofline(plan: GemmPlan, waves: Waves) -> Roofline:
     (m, n, k), arch = plan.problem, plan.arch
     flops = 2.0 * m * n * k
-    moved = (m * k + n * k) * plan.input.bytes + m * (n // 2 if plan.pairs else n) * plan.output.bytes
+    moved = math.ceil(plan.operand_bytes(m + n, k) + plan.scale_bytes(m + n, k))
+    moved += m * (n // 2 if plan.pairs else n) * plan.output.bytes
     if plan.finish:
         moved += sum(_elements(a, m, n) * a.dtype.bytes for a in plan.finish.arguments)
-    intensity, ridge = flops / moved, arch.peak_flops_16bit / arch.memory_bandwidth
-    ceiling = min(arch.peak_flops_16bit, intensity * arch.memory_bandwidth)
+    intensity, ridge = flops / moved, plan.peak_flops / arch.memory_bandwidth
+    ceiling = min(plan.peak_flops, intensity * arch.memory_bandwidth)
     # What does not fill the card, or lies outside of D, takes part of the compute peak; memory does not mind.
-    compute = arch.peak_flops_16bit * waves.balance * waves.useful
+    compute = plan.peak_flops * waves.balance * waves.useful
     if plan.one_tile:
         compute /= arch.sm_count
     block_m, block_n, block_k = plan.cta_tile
     cluster_m, cluster_n = (plan.cluster_tile[0] // block_m, plan.cluster_tile[1] // block_n)
     # CTAs stacked along M share B (by multicast, or as a pair whose tensor cores read both halves), CTAs side by side
-    # along N share A: each loads its part of it.
-    loaded = (block_m / cluster_n + block_n / cluster_m) * block_k * plan.input.bytes
+    # along N share A: each loads its part of it. Of B's scales each loads all.
+    loaded = plan.operand_bytes(block_m / cluster_n + block_n / cluster_m, block_k)
+    loaded += plan.scale_bytes(block_m + block_n, block_k)
     tile_intensity = 2.0 * block_m * block_n * block_k / loaded
     return Roofline(
         flops=flops,
@@ -333,5 +335,5 @@ def _roofline(plan: GemmPlan, waves: Waves) -> Roofline:
         ceiling=ceiling,
         ceiling_with_waves=min(ceiling, compute),
         tile_intensity=tile_intensity,
-        tile_bandwidth=arch.peak_flops_16bit / tile_intensity,
+        tile_bandwidth=plan.peak_flops / tile_intensity,
     )

@@ -87,7 +87,7 @@ def pair(plan: GemmPlan) -> Pair | None:
         return None
     (rows, columns, depth), ranks = plan.cta_tile, range(plan.cta_group)
     slice_ = columns // plan.cta_group
-    bytes_ = (rows + slice_) * depth * plan.input.bytes
+    bytes_ = int(plan.operand_bytes(rows + slice_, depth) + plan.scale_bytes(rows + columns, depth))
     ctas = tuple(
         PairCta(
             rank=r,

@@ -9,6 +9,7 @@ import typer
 
 from kgen.commands.terminal import console, say, say_json, working
 from kgen.errors import UsageError
+from kgen.plan.common import GemmPlan
 
 
 def register(app: typer.Typer) -> None:
@@ -180,14 +181,12 @@ def bench(
     from kgen.device import cards
 
     found = [project(d) for d in directories or [Path(".")]]
+    for p in found:
+        if why := why_not_benched(p.plan):
+            raise UsageError(f"{p.plan.name} {why}; its own program checks and times it (make run)")
     dtypes = {(p.plan.input.name, p.plan.output.name) for p in found}
     if len(dtypes) > 1:
         raise UsageError("projects of different element types cannot be compared; bench them one by one")
-    if other := next((p.plan for p in found if p.plan.finish), None):
-        raise UsageError(
-            f"{other.name} has epilogue.ops ({', '.join(other.finish.words)}), and what it would be measured against "
-            "computes the product alone; its own program times it (make run)"
-        )
     sizes = [parse_shape(s) for s in shapes or []] or list(dict.fromkeys(p.plan.problem for p in found))
     arch = found[0].plan.arch
     have, why_not = cards()
@@ -215,6 +214,24 @@ def bench(
 
         write_ladder(report.shapes[-1], plot)
     raise typer.Exit(report.exit_code)
+
+
+def why_not_benched(plan: GemmPlan) -> str | None:
+    """Why the benchmark, which makes operands, checks results and asks cuBLAS for row-major bf16 and fp16, cannot take
+    a project; None where it can."""
+    from kgen.runtime import INPUT_DTYPES, OUTPUT_DTYPES
+
+    only = "and bench makes, checks and compares"
+    if plan.input.name not in INPUT_DTYPES:
+        return f"multiplies {plan.input_names}, {only} {' and '.join(INPUT_DTYPES)} only"
+    if plan.output.name not in OUTPUT_DTYPES:
+        return f"stores {plan.output.name}, {only} {', '.join(OUTPUT_DTYPES)} only"
+    if plan.layout != ("k", "k"):
+        return f"takes operands {plan.arrangement}, {only} A[m, k] and B[n, k] only"
+    if plan.finish:
+        words = ", ".join(plan.finish.words)
+        return f"has epilogue.ops ({words}), and what it would be measured against computes the product alone"
+    return None
 
 
 def parse_shape(text: str) -> tuple[int, int, int]:

@@ -79,7 +79,7 @@ class ClcUnit:
 
         response, mbar: shared::cluster addresses in the issuing CTA. With multicast the response and the 16
         bytes of the barrier go to the same offsets in every CTA of the cluster, so each must expect its own.
-        Fails: clc-alignment, clc-after-failure, clc-exited-cta, those of SharedHazards.begin_write.
+        Fails: clc-alignment, clc-after-failure, clc-exited-cta, those of SharedHazards.begin_answer.
         """
         what = f"try_cancel by {actor.name}"
         if response % RESPONSE:
@@ -94,7 +94,7 @@ class ClcUnit:
                 self.monitor.fail("clc-exited-cta", f"{what}: CTA {cta.rank} of the cluster has exited")
             cta.barriers.at(offset_of(mbar), what, actor)
         offset, facts = offset_of(response), actor.release()
-        flights = [(c, c.hazards.begin_write(span(offset, RESPONSE), facts, f"{what} (response)")) for c in targets]
+        flights = [(c, c.hazards.begin_answer(span(offset, RESPONSE), facts, f"{what} (response)")) for c in targets]
         answer: list[np.ndarray] = []
         unit = "cluster launch control"
         decide = self.agenda.add("clc", unit, what, lambda: answer.append(encode(self.pool.cancel())))

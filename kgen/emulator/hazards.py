@@ -88,6 +88,7 @@ class SharedHazards:
         self._outgoing = np.zeros(size, np.int16)
         self._flights: list[Flight] = []
         self._names: dict[int, str] = {}  # fact: what it is about, for messages
+        self._answers: dict[int, dict[Actor, int]] = {}  # word of an answer: its readers, and their fences then
         self._races = None if monitor.level("smem-race") == OFF else Races(size, shared.rank, monitor)
 
     # --- generic accesses ---------------------------------------------------------------------------
@@ -128,6 +129,9 @@ class SharedHazards:
     ) -> None:
         """A warp loads. Fails: smem-read-in-flight, smem-read-unobserved, uninitialised-shared, smem-race."""
         words = words_of(starts, nbytes)
+        if self._answers:
+            for word in self._answers.keys() & set(words.reshape(-1).tolist()):
+                self._answers[word][actor] = actor.epoch
         if self._races is not None and nbytes >= WORD and not strong:
             self._races.read(actor, words, what)
         flags = self._flags[words]
@@ -277,6 +281,21 @@ class SharedHazards:
                 f"{word * WORD:#x} and fenced: between that and this the warp must synchronise (__syncwarp)"
             )
             self._fail("warp-sync-missing", text, word)
+
+    def begin_answer(self, words: np.ndarray, facts: Facts, label: str) -> Flight:
+        """As begin_write, for an answer of launch control: who has read the one before has fenced since.
+
+        The memory model asks that of every read before an asynchronous write, and public kernels do so here only (CUDA
+        Programming Guide, cluster launch control: "release read of result to the async proxy").
+        """
+        word = int(words[0])
+        for actor, epoch in self._answers.get(word, {}).items():
+            if int(facts.at(np.arange(actor.first, actor.first + WARP)).max()) <= epoch:
+                text = f"{label} overwrites an answer that {actor} has read: after that it must execute "
+                text += "fence.proxy.async and then synchronise with the issuing thread"
+                self._fail("async-write-unfenced", text, word)
+        self._answers[word] = {}
+        return self.begin_write(words, facts, label)
 
     # --- checks ---------------------------------------------------------------------------------------
 

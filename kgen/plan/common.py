@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kgen.arch import Arch
-from kgen.plan.epilogue import Finish
+from kgen.plan.epilogue import Finish, Reduced
 from kgen.plan.resources import (
     Barrier,
     Constant,
@@ -78,6 +78,11 @@ class GemmPlan:
         return self.finish is not None and self.finish.pairing is not None
 
     @property
+    def reductions(self) -> tuple[Reduced, ...]:
+        """What is added up, or raised, along D's rows and columns."""
+        return self.finish.reductions if self.finish else ()
+
+    @property
     def out_columns(self) -> int:
         """D's columns per CTA."""
         return self.cta_tile[1] // 2 if self.pairs else self.cta_tile[1]
@@ -102,6 +107,19 @@ class GemmPlan:
     def inputs(self) -> tuple[Dtype, Dtype]:
         """Element types of A and B."""
         return self.input, self.other or self.input
+
+    @property
+    def peak_flops(self) -> float:
+        """What its architecture's tensor cores do at most for its element types."""
+        return self.arch.peak_flops[self.kind]
+
+    def operand_bytes(self, rows: float, k: int) -> float:
+        """Of so many rows of A or B, without their scales."""
+        return rows * k * self.input.bytes / self.input.packed
+
+    def scale_bytes(self, rows: float, k: int) -> float:
+        """Of the block scales of so many rows, without what pads them to whole atoms."""
+        return rows * -(-k // self.scales.block) if self.scales else 0
 
     @property
     def per_unit(self) -> str:

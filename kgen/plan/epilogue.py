@@ -89,6 +89,11 @@ class Reduced:
     how: str
     argument: Argument
 
+    @property
+    def terms(self) -> str:
+        """How many elements come together in each of its numbers, out of m and n."""
+        return self.argument.columns if self.along == "row" else "m"
+
 
 @dataclass(frozen=True)
 class Finish:
@@ -108,6 +113,10 @@ class Finish:
     def words(self) -> list[str]:
         """Steps and reductions in order, by the names that the spec gives them."""
         return [s.op for s in self.steps] + [r.op for r in self.reductions]
+
+    def reduces(self, how: str) -> bool:
+        """Whether any of its reductions is of this sort."""
+        return any(r.how == how for r in self.reductions)
 
     @property
     def columns(self) -> str:

@@ -27,6 +27,7 @@ class AgentState:
         self.store_groups: list[list[list]] = []
         self.store_chain: list[int] = []
         self.unfenced: list[tuple] = []
+        self.fences: list[int] = []  # its proxy fences, by their events
 
     @property
     def where(self) -> str:

@@ -67,12 +67,27 @@ class Memory:
                          "every release", event, key=key)  # fmt: skip
         place.reads = []
 
-    def start_write(self, run, state, key: tuple, tag: tuple, event: int, generic: bool = False) -> None:
+    def _answers_fenced(self, run, state, key: tuple, reads: list, event: int) -> None:
+        """Whoever has read an answer of launch control fences before another is asked for. The memory model asks that
+        of every read before an asynchronous write; kernels do so here (CUDA Programming Guide: "release read of result
+        to the async proxy")."""
+        for start, _, reader in reads:
+            if not any(start < fence and self.history.before(fence, event) for fence in reader.fences):
+                run.fail(FENCE, f"{state.where} lets another answer overwrite {place_name(key)} of {cta_of(key[0])}, "
+                         f"which {reader.where} has read without a proxy fence since",
+                         "fence.proxy.async by every reader, before it arrives", event, key=key)  # fmt: skip
+
+    def start_write(
+        self, run, state, key: tuple, tag: tuple, event: int, generic: bool = False, answer: bool = False
+    ) -> None:
         place = self._place(run, state, key, event)
         if place.written and (place.end is None or not self.history.before(place.end, event)):
             run.fail(OVERWRITE, f"{state.where} overwrites {place_name(key)} of {cta_of(key[0])} while an earlier "
                      "write to it may be in flight", "wait for the write before", event, key=key)  # fmt: skip
+        reads = place.reads
         self._reads_over(run, state, key, place, event)
+        if answer:
+            self._answers_fenced(run, state, key, reads, event)
         place.tags.add(place.tag)
         place.written, place.start, place.end, place.tag, place.by = True, event, None, tag, None
         place.copied = False

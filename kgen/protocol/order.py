@@ -253,7 +253,7 @@ class _Execution:
         for (place, tag), key in zip(step.writes, step.keys, strict=True):
             if place[0] >= self.program.cluster:
                 self._mbarrier(state, key, event)
-            self.memory.start_write(self, state, place, tag, event)
+            self.memory.start_write(self, state, place, tag, event, answer=type(step.op) is ClcRequest)
 
             def land(place=place, key=key):
                 end = self.history.add((event,), None, ("land", place, key, step.number))
@@ -372,6 +372,7 @@ class _Execution:
 
     def _fence(self, state: AgentState, step) -> bool:
         event = self._event(state, step)
+        state.fences.append(event)
         for place in state.unfenced:
             self.memory.places[place].fence = event
         state.unfenced = []

@@ -45,7 +45,10 @@ class KTile:
 
 
 def k_tile(plan: GemmPlan, rates: Rates) -> KTile:
-    """From the plan's tile; raises ValueError for several CTAs per SM, whose k tiles interleave."""
+    """From the plan's tile; raises ValueError for several CTAs per SM, whose k tiles interleave, and for elements that
+    are not of 16 bits."""
+    if plan.kind != "f16":
+        raise ValueError(f"{plan.name}: kind {plan.kind}; the model's rates are those of 16-bit elements")
     if plan.launch.ctas_per_sm != 1:
         raise ValueError(f"{plan.name}: {plan.launch.ctas_per_sm} CTAs share an SM; the model is of one")
     rows, columns, depth = plan.cta_tile

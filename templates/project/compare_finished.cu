@@ -39,9 +39,13 @@ __device__ Real finish(Real x, /*% if plan.pairs %*/Real y, /*% endif %*/int64_t
   return x;
 }
 
+/*% if plan.reductions %*/
+${ part("project/compare_reduced.cu") }
+
+/*% endif %*/
 // errors[0] becomes the largest error of D, errors[1] that of the same arithmetic done plainly and rounded to D's type.
 // Bits of a non-negative double order like an integer, and a NaN orders above every number.
-__global__ void compare(${ plan.name }_args g, unsigned long long *errors) {
+__global__ void compare(${ plan.name }_args g, ${ "AllExpected all, " if plan.reductions }unsigned long long *errors) {
   const Output *d = static_cast<const Output *>(g.d);
   const int64_t first = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, stride = int64_t(gridDim.x) * blockDim.x;
   const int64_t columns = g.${ plan.d_columns };
@@ -61,6 +65,9 @@ __global__ void compare(${ plan.name }_args g, unsigned long long *errors) {
     const double exact = finish(x, row, column, g);
     plain = finish(plain, row, column, g);
 /*% endif %*/
+/*% for r in plan.reductions %*/
+    expect_${ r.how }(all.${ r.op }, ${ r.along }, exact, plain);
+/*% endfor %*/
     const double got = fabs(double(float(d[row * g.ldd + column])) - exact);
     const double rounded = fabs(double(float(Output(plain))) - exact);
     atomicMax(&errors[0], static_cast<unsigned long long>(__double_as_longlong(got)));

@@ -114,15 +114,24 @@ int main(int argc, char **argv) {
 /*% endif %*/
   check(${ plan.name }_launch(&args, nullptr), "launching ${ plan.name }");
   check(cudaDeviceSynchronize(), "running ${ plan.name }");
-  compare<<<2048, 256>>>(args, errors);
+/*% if plan.reductions %*/
+  AllExpected all;
+/*% endif %*/
+/*% for r in plan.reductions %*/
+  all.${ r.op } = expect(${ r.argument.count });
+/*% endfor %*/
+  compare<<<2048, 256>>>(args, ${ "all, " if plan.reductions }errors);
   check(cudaGetLastError(), "launching the check");
   check(cudaDeviceSynchronize(), "running the check");
   double worst[2];  // the bits that atomicMax ordered
   check(cudaMemcpy(worst, errors, sizeof(worst), cudaMemcpyDeviceToHost), "reading the result");
   const double error = worst[0], plain = worst[1];
-  const bool right = error <= 2 * plain + 1e-30;
+  ${ "" if plan.reductions else "const " }bool right = error <= 2 * plain + 1e-30;
   printf("%lld x %lld x %lld: error %.3g, of the same arithmetic done plainly %.3g: %s\n", static_cast<long long>(m),
          static_cast<long long>(n), static_cast<long long>(k), error, plain, right ? "right" : "WRONG");
+/*% for r in plan.reductions %*/
+  right &= reduced_right("${ r.op }", args.${ r.op }, all.${ r.op }, ${ r.argument.count }, ${ r.terms });
+/*% endfor %*/
   if (!right) return 1;
 
   cudaEvent_t start, stop;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 HARMLESS, UNSEEN = "harmless", "unseen"
-# (row of the table, what the changed line and its neighbours say, kernels, kind, reason)
+# (row of the table, what the changed line and its neighbours say or "-> " and what it became, kernels, kind, reason)
 REASONS = [
     ("relinquish", "", "", HARMLESS,
      "A CTA that ends gives up the permit too; others on its SM would only wait longer for it."),
@@ -26,32 +26,29 @@ REASONS = [
      "The fence after the wait for the next tile's first k tile comes before its first MMA as well."),
     ("__syncthreads", r"__syncthreads.*\n.*if \(warp == 0\)", "gemm_step6", HARMLESS,
      "The barrier after the last tile comes after every read of tensor memory already."),
-    ("cluster_sync", r"cluster_sync.*\n.*if \(warp == MMA_WARP\)", "", UNSEEN,
-     "That both CTAs of a pair run before either allocates is so from the start in the emulator, and the next cluster "
-     "barrier comes before every use of a peer's barrier. Whether a card needs it is not known here."),
     ("__syncwarp", r"bulk_wait_read.*\n.*__syncwarp", "gemm_step4 gemm_step5", HARMLESS,
      "As the wait before it: a tile has no more boxes than there are buffers, so that none is written twice."),
     ("__syncwarp", r".*keeps what is read", "gemm_nvfp4", HARMLESS, "It only tells the compiler not to read ahead."),
     ("cursor", r"(?=[^\n]*\n\s*return __shfl_sync)", "gemm_clc", HARMLESS,
      "In the branch of the lanes that read no answer: only lane 0 uses its cursor."),
-    ("wait", r"no commit may signal.*\n.*smem\.empty", "gemm_clc gemm_nvfp4", UNSEEN,
-     "The emulator runs a thread's commits in turn, so that none outlives a CTA; the check, which refuses the "
-     "same in step8 and step9, does not read this kernel."),
-    ("advance", r"advance\(\);\n\s*\}\n\s*\}\n\s*\} else if", "gemm_clc gemm_nvfp4", UNSEEN,
-     "The drain waits for one stage again and again; as if the wait were missing."),
-    ("proxy", r"clc_first_cta.*\n.*fence_proxy_async", "gemm_clc", UNSEEN,
-     "The emulator keeps who wrote a word, not who read it, and so does not ask that a thread fence its reads before "
-     "an asynchronous write."),
-    ("accumulator", "", "gemm_step7 gemm_step8", HARMLESS, "The kernel has one accumulator: its slot is always 0."),
-    ("slot", "", "gemm_step7 gemm_step8", HARMLESS, "One consumer: its number is always 0."),
+    ("accumulator", "", "gemm_step7 gemm_step8 gemm_nvfp4 gemm_mxfp8", HARMLESS,
+     "The kernel has one accumulator: its slot is always 0."),
+    ("slot", "", "gemm_step7 gemm_step8 gemm_nvfp4 gemm_mxfp8 gemm_mxfp4", HARMLESS,
+     "One consumer: its number is always 0."),
+    *((row, f"-> {change}", "gemm_mxfp8", HARMLESS, "A k tile has one atom of scales along K: its number is always 0.")
+      for row, change in (("column of A", "scales"), ("column of B", r"\(ATOMS_K \+ k\)"), ("atom of A", "sfa"),
+                          ("atom of B", ""), ("scale read of A", "scales_of_a"), ("scale read of B", "scales_of_b"))),
+    *((row, f"-> {change}", "gemm_mxfp4", HARMLESS, "A tile has one atom of scales along N: its number is always 0.")
+      for row, change in (("column of B", r"\(ATOMS_K \+ k\)"), ("column within B", ""), ("atom of B", r"\(k \*"))),
     ("phase kept", r"phase \^= 1", "gemm_step4 gemm_step5", HARMLESS, "One tile per CTA: nobody waits again."),
     ("store groups", r"STAGING - 1", "gemm_step4 gemm_step5 gemm_step6", HARMLESS,
      "A tile has no more boxes than there are buffers, and the wait for the last tile's stores is another one."),
     ("one group more", "", "gemm_step4 gemm_step5", HARMLESS, "A tile has no more boxes than there are buffers."),
-    ("wait", r"no commit may signal.*\n.*smem\.empty", "gemm_step7", HARMLESS,
+    ("wait", r"no commit may signal.*\n.*smem\.empty", "gemm_step7 gemm_mxfp4", HARMLESS,
      "In a CTA alone the accumulator's commit, which the epilogue waits for, follows those of the ring."),
-    ("no ^ 1", r"no commit may signal.*\n.*smem\.empty", "gemm_step7", HARMLESS, "As if the wait were missing."),
-    ("advance", r"advance\(\);\n\s*\}\n\s*\}\n\s*\} else if", "gemm_step7", HARMLESS,
+    ("no ^ 1", r"no commit may signal.*\n.*smem\.empty", "gemm_step7 gemm_mxfp4", HARMLESS,
+     "As if the wait were missing."),
+    ("advance", r"advance\(\);\n\s*\}\n\s*\}\n\s*\} else if", "gemm_step7 gemm_mxfp4", HARMLESS,
      "The drain waits for one stage again and again; as if the wait were missing."),
     ("wait", r"smem\.empty\[fill\.slot\]", "gemm_step5 gemm_step6", HARMLESS,
      "The accumulator's commit, which the warpgroup waited for, follows those of the ring: a tile's first fills find "
@@ -66,7 +63,10 @@ def reason(kernel: str, name: str, source: str) -> tuple[str, str] | None:
     # Patterns of two lines that end in the changed one look back, the others forward.
     back, forward = "\n".join(lines[max(at - 1, 0) : at + 1]), "\n".join(lines[at : at + 4])
     for of_row, context, kernels, kind, why in REASONS:
-        here = re.search(context + r"[^\n]*\Z", back) or re.match(r"[^\n]*?" + context, forward)
+        if context.startswith("->"):
+            here = re.search(context, name)
+        else:
+            here = re.search(context + r"[^\n]*\Z", back) or re.match(r"[^\n]*?" + context, forward)
         if of_row == row and kernel in (kernels.split() or [kernel]) and here:
             return kind, why
     return None

@@ -72,7 +72,6 @@ TABLE: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
         ("format of scales", r"INSTRUCTION = 0 << 23", ("INSTRUCTION = 1 << 23",)),
         ("scales are ue8m0", r"INSTRUCTION = 1 << 23", ("INSTRUCTION = 0 << 23",)),
         ("block", r"block_scale\.block16", ("block_scale.block32",)),
-        ("block of 32", r"block_scale\.block32", ("block_scale.block16",)),
         ("bytes of scales", r"(SCALE_BYTES = SFA_BYTES \+ SFB_BYTES);", ("SCALE_BYTES = SFA_BYTES;", r"\1 + 16;")),
         ("load", r"tma_load(?:_pair)?\(smem\.sf\w[^;]*\);", (";",)),
         ("word", r"(word = k0 / BLOCK_K \* ATOMS_K \* ATOM_WORDS);", ("word = 0;", r"\1 / 2;")),

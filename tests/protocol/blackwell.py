@@ -25,6 +25,7 @@ from kgen.protocol.program import (
     ClusterBarrier,
     Commit,
     CtaBarrier,
+    Fence,
     Init,
     Loop,
     NamedBarrier,
@@ -57,7 +58,7 @@ def gemm(pairs: int = 0, stages: int = 3, slots: int = 2, clc: bool = False, war
     members = 2 if pairs else 1
     meet = ClusterBarrier() if pairs else CtaBarrier()
     evens = tuple(range(0, cluster, 2)) if pairs else None
-    answer = (Wait("clc_full", CLC), ClcQuery(Ref("response", CLC, tag=("tile",))))
+    answer = (Wait("clc_full", CLC), ClcQuery(Ref("response", CLC, tag=("tile",))), Fence())
     everybody = "all" if pairs else "self"
     first = 0b1 if pairs else "self"  # the CTA that asks
     next_tile = (*answer, Arrive("clc_empty", CLC, first, per="warp"), Advance("clc")) if clc else ()
@@ -130,7 +131,7 @@ def gemm(pairs: int = 0, stages: int = 3, slots: int = 2, clc: bool = False, war
 def answers(cluster: int = 2) -> Program:
     """Only the launch control of a cluster, small enough to search: CTA 0 asks, a worker in each CTA reads."""
     response = Ref("response", CLC, tag=("tile",))
-    answer = (Wait("clc_full", CLC), ClcQuery(response))
+    answer = (Wait("clc_full", CLC), ClcQuery(response), Fence())
     scheduler = tile(
         Wait("clc_empty", CLC, 1), Arrive("clc_full", CLC, "all", expect=16),
         ClcRequest(replace(response, ctas="all"), "clc_full", CLC), *answer, Advance("clc"),

@@ -11,7 +11,7 @@ from test_blackwell import change, counted, is_wait, without
 
 from kgen.protocol import events as E
 from kgen.protocol.explore import check
-from kgen.protocol.program import Arrive, ClcQuery, ClcRequest, Ref, When, walk
+from kgen.protocol.program import Arrive, ClcQuery, ClcRequest, Fence, Ref, When, walk
 from kgen.protocol.report import report
 
 ONE, PAIR, FOUR = gemm(clc=True), gemm(pairs=1, clc=True), gemm(pairs=2, clc=True)
@@ -90,6 +90,13 @@ def test_an_answer_that_is_not_given_back_once(tile):
     once = When(f"not tile {tile}", lambda e: e["tile"] != tile, (release,))
     outcome = check(edit(ONE, "epilogue", release, lambda op: [once]), (tile + 3,))
     assert outcome.violation.kind == E.DEADLOCK and "clc_empty" in outcome.violation.what, report(outcome)
+
+
+@pytest.mark.parametrize("role", ["producer", "multiplier", "epilogue", "scheduler"])
+def test_an_answer_that_is_read_without_a_fence(role):
+    """Each reader's own: the next answer is written by another proxy than the one before was read by."""
+    outcome = check(without(PAIR, role, lambda op: isinstance(op, Fence)), (3, 4))
+    assert outcome.violation.kind == E.FENCE and f"{role} of CTA" in outcome.violation.what, report(outcome)
 
 
 MULTICAST = {

@@ -14,20 +14,22 @@ GRID = [(x, y, 0) for y in range(5) for x in range(0, 8, 2)]
 
 
 def bench(ctas=1, mode="success", grid=GRID, seed=0):
-    b = Bench(ctas, seed)
+    b = Bench(ctas, seed, levels={"async-write-unfenced": "error"})
     b.pool = LaunchPool(grid, b.monitor, mode, seed)
     b.clc = ClcUnit(b.units, b.pool)
     return b
 
 
-def ask(b, warp, bar, **more):
-    """try_cancel, wait, read: the response words."""
+def ask(b, warp, bar, fence=True, **more):
+    """try_cancel, wait, read: the response words. With `fence` another request may overwrite them."""
     phase = bar.phase & 1
     bar.arrive_expect_tx(16, warp)
     b.clc.try_cancel(warp, 0x100, 0, **more)
     b.agenda.drain()
     assert bar.test(phase, warp)
     b.units.ctas[0].hazards.generic_read(warp, np.array([0x100]), 16, "ld.shared.b128")
+    if fence:
+        warp.fence_async()
     return b.smem()[0x100:0x110].view(np.uint32).copy()
 
 
@@ -76,6 +78,25 @@ def test_reading_the_response_too_early(fails):
     b.agenda.drain()
     with fails("smem-read-unobserved"):
         b.units.ctas[0].hazards.generic_read(b.warps[1], np.array([0x100]), 16, "ld.shared")
+
+
+def test_an_answer_is_overwritten_after_a_fence_of_its_reader(fails):
+    """Any reader's: a wait alone does not bring the asynchronous proxy behind what a thread has loaded."""
+    b = bench()
+    bar, asker, reader = b.barrier(), b.warps[0], b.warps[1]
+    ask(b, asker, bar, fence=False)
+    with fails("async-write-unfenced", "an answer that warp 0 has read"):
+        b.clc.try_cancel(asker, 0x100, 0)
+    asker.fence_async()
+    ask(b, asker, bar)
+    assert bar.test(bar.phase - 1 & 1, reader)
+    b.units.ctas[0].hazards.generic_read(reader, np.array([0x100]), 16, "ld.shared.b128")
+    asker.acquire(reader.release())
+    with fails("async-write-unfenced", "an answer that warp 1 has read"):
+        b.clc.try_cancel(asker, 0x100, 0)
+    reader.fence_async()
+    asker.acquire(reader.release())
+    ask(b, asker, bar)
 
 
 def test_misuse(fails):

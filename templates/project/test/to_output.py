@@ -1,0 +1,1 @@
+${ ("rounded(" ~ x ~ ")") if plan.output.saturates else (x ~ ".astype(OUTPUT)") }
