@@ -5,10 +5,10 @@ import subprocess
 import sys
 
 import pytest
-from variants import HOPPER, variant_project
+from variants import HOPPER, variant_plan, variant_project
 
 from kgen.arch import ARCHS
-from kgen.build import build_library
+from kgen.build import build_executable, build_library
 from kgen.device import card
 from kgen.plan import make_plan
 from kgen.presets import preset, presets
@@ -51,3 +51,16 @@ def test_preset(step, dtype, tmp_path):
 @pytest.mark.parametrize("name", HOPPER)
 def test_variant(name, tmp_path):
     run_matrix(variant_project(name), tmp_path)
+
+
+@pytest.mark.parametrize("name", [n for n in HOPPER if n.startswith("finished")])
+def test_program_of_an_epilogue(name, tmp_path):
+    """main.cu verifies D and what the epilogue reduces, on shapes of its own choice and on an odd one."""
+    for path, text in variant_project(name).items():
+        (tmp_path / path).write_text(text)
+    program = build_executable(tmp_path, ARCH).artifact
+    for shape in ([], ["333", "202", "131"]):
+        done = subprocess.run([program, *shape], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0 and "WRONG" not in done.stdout, done.stdout + done.stderr
+        reductions = variant_plan(name).reductions
+        assert all(f"{r.op}: error" in done.stdout for r in reductions), done.stdout
