@@ -20,6 +20,7 @@ from kgen.plan import make_plan
 from kgen.presets import all_presets
 from kgen.render import render_project
 from kgen.spec.base import parse_spec
+from kgen.spec.edit import set_values
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / folder) for folder in ("kinds", "epilogue", "mutation", "protocol")]
@@ -30,7 +31,8 @@ import kinds  # noqa: E402
 PRESETS = {p.reference: p for p in all_presets("gemm", "sm_100a")}
 CHAINS = {f"{name}-{arch}": (arch, *rest) for name, rest in chains.CHAINS.items() for arch in chains.ARCHS}
 CHAINS |= {f"long-{arch}": (arch, chains.LONG, "tile.n=128") for arch in chains.ARCHS}
-SUBJECTS = [*PRESETS, *kinds.CHANGED, *BLACKWELL, *CHAINS]
+HALVES = {f"fp16-{name}": name for name in PRESETS if PRESETS[name].step}
+SUBJECTS = [*PRESETS, *HALVES, *kinds.CHANGED, *BLACKWELL, *CHAINS]
 SEEDS = 20
 
 pytestmark = pytest.mark.slow
@@ -39,9 +41,12 @@ pytestmark = pytest.mark.slow
 @cache
 def made(name: str):
     """(plan, files)."""
-    if name in PRESETS:
-        plan = make_plan(parse_spec(PRESETS[name].text).spec)
-        return plan, render_project(plan, PRESETS[name].text)
+    if name in PRESETS or name in HALVES:
+        text = PRESETS[HALVES.get(name, name)].text
+        if name in HALVES:
+            text = set_values(text, ["dtype.input=fp16", "dtype.output=fp16"])
+        plan = make_plan(parse_spec(text).spec)
+        return plan, render_project(plan, text)
     if name in kinds.CHANGED:
         return kinds.plan_of(name), kinds.project_of(name)
     if name in BLACKWELL:
