@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kgen.emulator import fragments
 from kgen.emulator.memory import SHARED_BASE
 
 __all__ = ["Access", "burst"]
@@ -22,8 +23,11 @@ _LANES = np.arange(32)
 
 @dataclass(frozen=True)
 class Access:
-    """A load or store of `count` elements per lane. `base` and `items` are (view, row) of warp.b; `offset` is added to
-    the base, in bytes, wrapping in its type. Items of stores are seen as unsigned types of `size` bytes."""
+    """A load or store of elements of `dtype`, one per item and lane. `base` and `items` are (view, row) of warp.b;
+    `offset` is added to the base, in bytes, wrapping in its type. Items of stores are seen as unsigned types.
+
+    matrices: stmatrix, whose items are words of 8x8 matrices of 16 bits ("trans": transposed).
+    """
 
     store: bool
     space: str  # global or shared (the CTA's own)
@@ -31,25 +35,37 @@ class Access:
     offset: int
     items: tuple[tuple[int, int], ...]
     dtype: np.dtype  # of an element in memory
+    matrices: str = ""
 
     @property
     def key(self):
         """Accesses of one key may form a burst. They have one base register where they are to global memory, so
         that they are likely to lie in one buffer."""
         near = self.base if self.space == "global" else self.base[0]
-        return (self.store, self.space, near, tuple(view for view, _ in self.items), self.dtype)
+        return (self.store, self.space, near, tuple(view for view, _ in self.items), self.dtype, self.matrices)
+
+    @property
+    def lanes(self) -> int:
+        """How many of them give an address."""
+        return 8 * len(self.items) if self.matrices else 32
+
+    @property
+    def bytes(self) -> int:
+        """At each address."""
+        return 16 if self.matrices else self.dtype.itemsize * len(self.items)
 
 
 def burst(accesses: list[Access], instructions: list[tuple[int, Callable]]) -> Callable:
     """fn(warp) that does them all, in order. instructions: (index, closure) of each."""
     reach = _own_shared if accesses[0].space == "shared" else _global
-    move = _store(accesses) if accesses[0].store else _load(accesses)
+    first = accesses[0]
+    move = _store_matrices(accesses) if first.matrices else _store(accesses) if first.store else _load(accesses)
     addresses = _addresses(accesses)
-    n, total, store = len(accesses), accesses[0].dtype.itemsize * len(accesses[0].items), accesses[0].store
+    n, total, store, lanes = len(accesses), first.bytes, first.store, first.lanes
     shift = total.bit_length() - 1
 
     def fn(w):
-        found = addresses(w)
+        found = addresses(w)[:, :lanes]
         if not int(_or(found, axis=None)) & (total - 1):
             place = reach(w, found, total, store)
             if place is not None:
@@ -112,7 +128,7 @@ def _own_shared(w, addresses, total: int, store: bool):
         return None
     if memory.guarded:
         flat = index.reshape(-1)
-        lanes = np.broadcast_to(_LANES, index.shape).reshape(-1)
+        lanes = np.broadcast_to(_LANES[: index.shape[1]], index.shape).reshape(-1)
         hazards = w.cta.hazards
         quiet = hazards.quiet_write(w.actor, flat, total, lanes) if store else hazards.quiet_read(flat, total)
         return (memory, index) if quiet else None
@@ -133,6 +149,18 @@ def _load(accesses: list[Access]):
     def move(w, memory, at):
         data = memory.rows[size, count][at].view(dtype)
         w.b[view][rows] = data if count == 1 else data.transpose(0, 2, 1).reshape(n * count, 32)
+
+    return move
+
+
+def _store_matrices(accesses: list[Access]):
+    count, n = len(accesses[0].items), len(accesses)
+    view, rows = _rows([place for a in accesses for place in a.items])
+    lane, element, _ = fragments.ldmatrix(count, accesses[0].matrices == "trans")
+
+    def move(w, memory, at):
+        words = np.ascontiguousarray(w.b[view][rows].reshape(n, count, 32).transpose(0, 2, 1))
+        memory.rows[2, 8][at[:, lane], element] = words.view(np.uint16).reshape(n, 32, count, 2)
 
     return move
 

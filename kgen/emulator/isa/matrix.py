@@ -8,10 +8,11 @@ import numpy as np
 
 from kgen.emulator import fragments, mma
 from kgen.emulator.access import check_alignment, places
+from kgen.emulator.bursts import Access
 from kgen.emulator.checks import check_read, mark_write
 from kgen.emulator.isa.control import gather_all
 from kgen.emulator.isa.helpers import put
-from kgen.emulator.operands import Vector
+from kgen.emulator.operands import Reg, Vector
 from kgen.emulator.registry import op
 from kgen.errors import EmulatorError
 
@@ -104,7 +105,18 @@ def stmatrix(b, inst, mods):
         w.machine.progress += 1
         return None
 
+    base = _near(b, target)
+    if base is not None:
+        items, kind = tuple(b.place(s) for s in slots), "trans" if trans else "plain"
+        fn.access = Access(True, "shared", base, target.offset, items, np.dtype(np.uint32), kind)
     return fn
+
+
+def _near(b, x) -> tuple[int, int] | None:
+    """The place of the base of a 32-bit shared address."""
+    if isinstance(x.base, Reg) and b.register(x.base)[0] == 4:
+        return b.place(b.src(x.base, "u32"))
+    return None
 
 
 def _ldmatrix_b8(b, inst, mods):

@@ -119,6 +119,29 @@ def test_random_runs(seed, monkeypatch):
     assert (at_once == singly).all() and singly.any()
 
 
+@pytest.mark.parametrize("form", ["x1", "x2", "x4", "x4.trans", "x2.trans"])
+def test_stores_of_matrices(form, monkeypatch):
+    count = int(form[1])
+    names = [f"%r{i}" for i in range(4 * count)]
+    stores = [
+        f"stmatrix.sync.aligned.m8n8.{form}.shared.b16 [%s+{512 * i}], {{{', '.join(names[i::4])}}};" for i in range(4)
+    ]
+    loads = []
+    for i in range(4 * count):
+        at = 512 * (i // count) + 128 * (i % count)
+        loads += [f"ld.shared.u32 {names[i]}, [%w+{at}];", f"st.global.u32 [%g+{1024 * i}], {names[i]};"]
+    ptx = HEAD + "\n".join([
+        ".visible .entry k(.param .u64 out) {", f".reg .b32 %r<{4 * count}>;", ".reg .b32 %t, %l, %b, %s, %w;",
+        ".reg .b64 %g, %n;", ".shared .align 16 .b8 room[16384];", "ld.param.u64 %g, [out];", "mov.u32 %t, %tid.x;",
+        "and.b32 %l, %t, 31;", "shr.u32 %b, %t, 5;", "mul.lo.u32 %b, %b, 2048;", "mov.u32 %s, room;",
+        "add.u32 %b, %b, %s;", "mad.lo.u32 %s, %l, 16, %b;", "mad.lo.u32 %w, %l, 4, %b;",
+        "mul.wide.u32 %n, %t, 4;", "add.u64 %g, %g, %n;",
+        *(f"mad.lo.u32 {r}, %t, {7919 + 2 * i}, {i};" for i, r in enumerate(names)), *stores, *loads, "ret;", "}",
+    ])  # fmt: skip
+    (at_once,), (singly,) = both(monkeypatch, ptx, [np.zeros((4 * count, THREADS), np.uint32)])
+    assert (at_once == singly).all() and singly.any(1).all()
+
+
 def test_alike_instructions_are_one_call():
     program = load(repeated("add.rn.f32", "b32", ("b32", "b32")))
     levels = blocks._levels(program, 0, len(program.code) - 2)
