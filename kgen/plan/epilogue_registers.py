@@ -2,7 +2,8 @@
 
 ptxas reads as far ahead as its registers go and then may hold too much; where it does is not monotonous, neither in
 the registers it has nor in the steps. The costs that each architecture puts on these traits are upper bounds fitted to
-compilations, so that they refuse all that was seen to spill and a little that would not. tests/plan holds a sample.
+compilations, so that they refuse all that was seen to spill and some lists that compile. tests/plan holds a sample of
+all three.
 """
 
 from __future__ import annotations

@@ -54,10 +54,10 @@ SEEN = {
     "three to an SM": ("sm_90a", 7, _THREE, ["own", "beta_c"], ["gelu", "swiglu"]),
     "one warpgroup": ("sm_90a", 6, "", [], ["gelu", "swiglu", "erf_sums", "swiglu_long"]),
     "a lone consumer": (
-        "sm_100a", 8, f"{_CONTROL}=216", ["erf_residual", "swiglu_long", "own", "erf_sums", "two"],
+        "sm_100a", 8, f"{_CONTROL}=216", ["erf_residual", "own", "two"],
         ["gelu", "residual", "beta_c", "all_sums", "swiglu"],
     ),
-    "a lone consumer with 120": ("sm_100a", 8, f"{_CONTROL}=120", ["gelu", "erf", "swiglu"], ["sums", "all_sums"]),
+    "a lone consumer with 120": ("sm_100a", 8, f"{_CONTROL}=120", ["gelu", "erf"], ["sums", "all_sums"]),
     "a lone consumer, fp32": (
         "sm_100a", 8, f"dtype.output=fp32 {_CONTROL}=160", ["two", "swiglu_long", "erf_sums"], ["beta_c", "gelu"]
     ),
@@ -70,6 +70,10 @@ SEEN = {
     ),
     "one warpgroup of Blackwell": ("sm_100a", 5, "", [], ["gelu", "erf", "beta_c", "erf_sums"]),
 }  # fmt: skip
+# What the estimate refuses although it compiled cleanly: near these, other register counts spill.
+TOO_STRICT = [
+    ("a lone consumer", "swiglu_long"), ("a lone consumer", "erf_sums"), ("a lone consumer with 120", "swiglu")
+]  # fmt: skip
 COMPILED = [
     ("with 176", "gelu"), ("half as wide", "own"), ("e4m3", "residual"), ("no split", "swiglu_long"),
     ("a lone consumer", "erf_residual"), ("a lone consumer", "beta_c"), ("a pair of two", "beta_c"),
@@ -97,6 +101,13 @@ def test_what_spilled_is_refused_with_a_way_out(case, ops):
 @pytest.mark.parametrize(("case", "ops"), [(c, ops) for c, (*_, clean) in SEEN.items() for ops in clean])
 def test_what_compiled_cleanly_is_planned(case, ops):
     make_plan(parse_spec(text_of(case, ops)).spec)
+
+
+@pytest.mark.parametrize(("case", "ops"), TOO_STRICT)
+def test_what_is_refused_to_be_safe(case, ops):
+    """Known, so that a better estimate is noticed and its cases move to those that are planned."""
+    with pytest.raises(PlanError):
+        make_plan(parse_spec(text_of(case, ops)).spec)
 
 
 @pytest.mark.parametrize(("case", "ops"), COMPILED)
