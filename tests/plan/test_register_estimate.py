@@ -61,6 +61,8 @@ SEEN = {
     "a lone consumer, fp32": (
         "sm_100a", 8, f"dtype.output=fp32 {_CONTROL}=160", ["two", "swiglu_long", "erf_sums"], ["beta_c", "gelu"]
     ),
+    "a lone consumer, e4m3": ("sm_100a", 8, f"dtype.output=e4m3 {_CONTROL}=208", ["residual"], []),
+    "a lone consumer, e4m3, 216": ("sm_100a", 8, f"dtype.output=e4m3 {_CONTROL}=216", [], ["residual"]),
     "a pair of two": (
         "sm_100a", 9, "", ["beta_c", "own", "erf_sums", "swiglu_long"], ["gelu", "residual", "all_sums", "sums"]
     ),
@@ -68,7 +70,7 @@ SEEN = {
     "two CTAs to an SM": (
         "sm_100a", 7, "tile.n=128 pipeline.stages=2 epilogue.staging=1 schedule.ctas_per_sm=2", ["own", "erf_sums"], []
     ),
-    "one warpgroup of Blackwell": ("sm_100a", 5, "", [], ["gelu", "erf", "beta_c", "erf_sums"]),
+    "one warpgroup of Blackwell": ("sm_100a", 5, "", ["two"], ["gelu", "erf", "beta_c", "erf_sums"]),
 }  # fmt: skip
 # What the estimate refuses although it compiled cleanly: near these, other register counts spill.
 TOO_STRICT = [

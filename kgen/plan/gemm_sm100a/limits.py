@@ -18,6 +18,8 @@ COLUMN, SLOW, PAIRS = 16, 20, 32
 # Steps that read one: the matrix and each further one, pairs beside it, a read that may be left out, reads ahead.
 MATRIX, PAIRS_TOO, SPARING, AHEAD = 56, 20, 12, 12
 FURTHER_MATRIX = {"specialized": 24, "unified": 8}
+BARE_FURTHER_MATRIX = 80  # where no slow function stands between them, ptxas reads all of them at once
+PACKED = 8  # D of one byte
 # A single consumer's warps know their accumulator's address, and ptxas holds on to far more.
 LONE_MATRIX, LONE_FURTHER_MATRIX, LONE_SLOW_MATRIX = 44, 100, 188
 REDUCTION = 12  # not in a lone consumer
@@ -101,6 +103,7 @@ def epilogue_registers(g: Geometry) -> int:
         further = t.matrices - 1
         each = FURTHER_MATRIX[g.spec.warps.roles]
         total = MATRIX + each * further + SPARING * t.sparing + AHEAD * t.ahead + PAIRS_TOO * t.pairs
+        total += BARE_FURTHER_MATRIX * (further > 0 and not t.slow) + PACKED * (g.output.bytes == 1)
         if lone:
             total += LONE_MATRIX + LONE_FURTHER_MATRIX * further + LONE_SLOW_MATRIX * t.slow
     else:
