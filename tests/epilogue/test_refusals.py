@@ -1,6 +1,7 @@
 """What a list of steps cannot say: one case per rule and per kind of mistake, with place and way out."""
 
 import pytest
+from chains import ARCHS, TOO_LONG, project
 
 from kgen.errors import PlanError, SpecError
 from kgen.expression import DEVICE, NUMPY, ExpressionError, parse, written
@@ -126,3 +127,9 @@ def test_an_expression_in_both_languages(code, device, numpy):
     names = {"x": "x", "y": "y"}
     assert written(parse(code), names, DEVICE) == device
     assert written(parse(code), names, NUMPY) == numpy
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_a_list_that_takes_more_registers_than_there_are(arch):
+    with pytest.raises(PlanError, match=r"epilogue\.ops: .*, own, .* registers per thread .*; it has 255 \("):
+        project(arch, TOO_LONG, "tile.n=128")

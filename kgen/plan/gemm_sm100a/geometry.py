@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kgen.arch import Arch
 from kgen.plan.epilogue import Finish, finish
+from kgen.plan.registers import registers_at_launch
 from kgen.plan.resources import DTYPES, Dtype, Scales
 from kgen.spec.gemm.sm100a import Spec
 
@@ -230,8 +231,12 @@ class Geometry:
         """Accumulators of the CTA."""
         return self.consumers * self.accumulators
 
+    def with_direct_store(self) -> Geometry:
+        """The same with D stored from registers, fewer columns at a time."""
+        epilogue = self.spec.epilogue.model_copy(update={"store": "direct"})
+        return Geometry(self.spec.model_copy(update={"epilogue": epilogue}), self.arch)
+
     @property
     def launch_registers(self) -> int:
-        """Registers per thread that the launch bounds allow (allocated in steps of 8)."""
-        share = self.arch.registers_per_sm // (self.threads * self.residents)
-        return min(self.arch.max_registers_per_thread, share // 8 * 8)
+        """Registers per thread that the launch bounds allow."""
+        return registers_at_launch(self.arch, self.threads, self.residents)

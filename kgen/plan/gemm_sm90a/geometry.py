@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kgen.arch import Arch
 from kgen.plan.epilogue import Finish, finish
+from kgen.plan.registers import registers_at_launch
 from kgen.plan.resources import DTYPES, Dtype
 from kgen.spec.gemm.sm90a import Spec
 
@@ -119,8 +120,12 @@ class Geometry:
         """One k tile of A and one of B."""
         return (self.block_m + self.block_n) * self.spec.tile.k * self.input.bytes
 
+    def with_tile_n(self, n: int) -> Geometry:
+        """The same with so many columns."""
+        tile = self.spec.tile.model_copy(update={"n": n})
+        return Geometry(self.spec.model_copy(update={"tile": tile}), self.arch)
+
     @property
     def launch_registers(self) -> int:
-        """Registers per thread that the launch bounds allow (allocated in steps of 8)."""
-        share = self.arch.registers_per_sm // (self.threads * self.spec.schedule.ctas_per_sm)
-        return min(self.arch.max_registers_per_thread, share // 8 * 8)
+        """Registers per thread that the launch bounds allow."""
+        return registers_at_launch(self.arch, self.threads, self.residents)
