@@ -12,20 +12,24 @@ from kgen.emulation_epilogue import apply, draw
 from kgen.toolchain import find_toolchain
 
 MORE = "tile.n=128"
-LISTS = {"chain": (LONG, MORE), "own": (f"[{OWN}, row_sum]", "dtype.output=fp32")}
 
 
-@pytest.fixture(params=[(arch, name) for arch in ARCHS for name in LISTS], ids="-".join)
+# All of it together takes more registers than a thread has, which a build refuses.
+BUILDABLE = LONG.replace(f"{OWN}, ", "")
+
+
+@pytest.fixture(params=ARCHS)
 def written_project(request, tmp_path):
-    arch, name = request.param
-    plan, files = project(arch, *LISTS[name])
+    plan, files = project(request.param, LONG, MORE)
     for path, text in files.items():
         (tmp_path / path).write_text(text)
     return plan, files, tmp_path
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize(("ops", "more"), LISTS.values(), ids=LISTS)
+@pytest.mark.parametrize(
+    ("ops", "more"), [(BUILDABLE, MORE), (f"[{OWN}]", "dtype.output=fp32")], ids=["chain", "own"]
+)
 def test_it_compiles_without_a_warning(arch, ops, more, tmp_path):
     plan, files = project(arch, ops, more)
     for path, text in files.items():

@@ -12,7 +12,7 @@ from kgen.plan.common import GemmPlan
 from kgen.plan.epilogue import headers
 from kgen.plan.gemm_sm100a.geometry import Geometry
 from kgen.plan.gemm_sm100a.handover import launch, pipelines, roles, tensor_maps
-from kgen.plan.gemm_sm100a.limits import epilogue_limits, register_limits, shape_limits, tmem_limits
+from kgen.plan.gemm_sm100a.limits import register_limits, shape_limits, tmem_limits
 from kgen.plan.gemm_sm100a.memory import smem_map, tensor_memory
 from kgen.plan.gemm_sm100a.wording import constants, parameters, parts
 from kgen.plan.smem import smem_limits
@@ -24,7 +24,7 @@ def make_plan(spec: Spec) -> GemmPlan:
     g = Geometry(spec, ARCHS[spec.arch])
     smem, tmem = smem_map(g, g.stages), tensor_memory(g)
     too_big = smem_limits(g.arch, g.residents, g.stages, g.stage_bytes, lambda stages: smem_map(g, stages))
-    if refusals := [*shape_limits(g), *tmem_limits(g, tmem), *register_limits(g), *epilogue_limits(g), *too_big]:
+    if refusals := [*shape_limits(g), *tmem_limits(g, tmem), *register_limits(g), *too_big]:
         raise PlanError(refusals)
     return GemmPlan(
         family="gemm",

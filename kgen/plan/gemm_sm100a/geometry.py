@@ -231,11 +231,6 @@ class Geometry:
         """Accumulators of the CTA."""
         return self.consumers * self.accumulators
 
-    def with_direct_store(self) -> Geometry:
-        """The same with D stored from registers, fewer columns at a time."""
-        epilogue = self.spec.epilogue.model_copy(update={"store": "direct"})
-        return Geometry(self.spec.model_copy(update={"epilogue": epilogue}), self.arch)
-
     @property
     def launch_registers(self) -> int:
         """Registers per thread that the launch bounds allow."""

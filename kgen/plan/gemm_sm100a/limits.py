@@ -5,25 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kgen.errors import Refusal
-from kgen.plan.epilogue_registers import traits
-from kgen.plan.gemm_sm100a.geometry import MAX_CHUNK, SWIZZLE_BYTES, WARPGROUP, Geometry
+from kgen.plan.gemm_sm100a.geometry import SWIZZLE_BYTES, WARPGROUP, Geometry
 from kgen.plan.resources import TensorMemory
 
 # Registers an epilogue thread needs beside the columns it holds (seen in ptxas reports).
 REGISTER_OVERHEAD = 40
-# What an epilogue takes beside them where a thread holds 64 columns, from compilations: see
-# kgen/plan/epilogue_registers.py.
-# Steps that read no matrix: each array along a row, slow functions, pairs.
-COLUMN, SLOW, PAIRS = 16, 20, 32
-# Steps that read one: the matrix and each further one, pairs beside it, a read that may be left out, reads ahead.
-MATRIX, PAIRS_TOO, SPARING, AHEAD = 56, 20, 12, 12
-FURTHER_MATRIX = {"specialized": 24, "unified": 8}
-BARE_FURTHER_MATRIX = 80  # where no slow function stands between them, ptxas reads all of them at once
-PACKED = 8  # D of one byte
-# A single consumer's warps know their accumulator's address, and ptxas holds on to far more.
-LONE_MATRIX, LONE_FURTHER_MATRIX, LONE_SLOW_MATRIX = 44, 100, 188
-REDUCTION = 12  # not in a lone consumer
-DIRECT = 4  # addresses of D
 
 
 def shape_limits(g: Geometry) -> Iterator[Refusal]:
@@ -92,49 +78,3 @@ def register_limits(g: Geometry) -> Iterator[Refusal]:
             f"a thread holds {g.chunk} columns and needs about {REGISTER_OVERHEAD} registers more; it has {have}",
             f"give it {-(-need // 8) * 8}" if split else "set fewer CTAs per SM",
         )
-
-
-def epilogue_registers(g: Geometry) -> int:
-    """An upper estimate of what the epilogue's steps take beside the columns that a thread holds and addresses."""
-    if not g.finish:
-        return 0
-    t, lone = traits(g.finish), g.specialized and g.consumers == 1
-    if t.matrices:
-        further = t.matrices - 1
-        each = FURTHER_MATRIX[g.spec.warps.roles]
-        total = MATRIX + each * further + SPARING * t.sparing + AHEAD * t.ahead + PAIRS_TOO * t.pairs
-        total += BARE_FURTHER_MATRIX * (further > 0 and not t.slow) + PACKED * (g.output.bytes == 1)
-        if lone:
-            total += LONE_MATRIX + LONE_FURTHER_MATRIX * further + LONE_SLOW_MATRIX * t.slow
-    else:
-        total = COLUMN * t.columns + SLOW * t.slow + PAIRS * t.pairs
-    if not lone:
-        total += REDUCTION * (t.row_reductions + t.column_reductions)
-    return -(-total * g.chunk // MAX_CHUNK) + (0 if g.staged else DIRECT)
-
-
-def _needed_and_had(g: Geometry) -> tuple[int, int]:
-    """Registers per thread that stores D."""
-    split = g.spec.warps.registers
-    have = min(split.epilogue if split else g.launch_registers, g.arch.max_registers_per_thread)
-    return g.chunk + REGISTER_OVERHEAD + epilogue_registers(g), have
-
-
-def epilogue_limits(g: Geometry) -> Iterator[Refusal]:
-    """An epilogue for which registers would not last, where they do for the columns that a thread holds."""
-    need, have = _needed_and_had(g)
-    more = epilogue_registers(g)
-    if not need - more <= have < need:
-        return
-    way = "take fewer steps"
-    if g.staged and g.spec.schedule.split_k == 1:
-        direct = g.with_direct_store()
-        needed, had = _needed_and_had(direct)
-        if needed <= had and not [*shape_limits(direct)]:
-            way = f"set epilogue.store: direct, or {way}"
-    yield Refusal(
-        "epilogue.ops",
-        f"{', '.join(g.finish.words)} take up to {more} registers per thread beside {g.chunk} columns and about "
-        f"{REGISTER_OVERHEAD} more; it has {have}",
-        way,
-    )

@@ -12,7 +12,7 @@ from kgen.plan.common import GemmPlan
 from kgen.plan.epilogue import headers
 from kgen.plan.gemm_sm90a.geometry import Geometry
 from kgen.plan.gemm_sm90a.handover import launch, pipelines, roles, tensor_maps
-from kgen.plan.gemm_sm90a.limits import epilogue_limits, register_limits, shape_limits
+from kgen.plan.gemm_sm90a.limits import register_limits, shape_limits
 from kgen.plan.gemm_sm90a.memory import smem_map
 from kgen.plan.gemm_sm90a.wording import constants, parameters, parts
 from kgen.plan.smem import smem_limits
@@ -24,7 +24,7 @@ def make_plan(spec: Spec) -> GemmPlan:
     g = Geometry(spec, ARCHS[spec.arch])
     smem = smem_map(g, g.stages)
     too_big = smem_limits(g.arch, g.residents, g.stages, g.stage_bytes, lambda stages: smem_map(g, stages))
-    if refusals := [*shape_limits(g), *register_limits(g), *epilogue_limits(g), *too_big]:
+    if refusals := [*shape_limits(g), *register_limits(g), *too_big]:
         raise PlanError(refusals)
     return GemmPlan(
         family="gemm",

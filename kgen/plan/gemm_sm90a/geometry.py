@@ -120,11 +120,6 @@ class Geometry:
         """One k tile of A and one of B."""
         return (self.block_m + self.block_n) * self.spec.tile.k * self.input.bytes
 
-    def with_tile_n(self, n: int) -> Geometry:
-        """The same with so many columns."""
-        tile = self.spec.tile.model_copy(update={"n": n})
-        return Geometry(self.spec.model_copy(update={"tile": tile}), self.arch)
-
     @property
     def launch_registers(self) -> int:
         """Registers per thread that the launch bounds allow."""

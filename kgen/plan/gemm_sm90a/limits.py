@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kgen.errors import Refusal
-from kgen.plan.epilogue_registers import traits
 from kgen.plan.gemm_sm90a.geometry import SWIZZLE_BYTES, WARPGROUP, Geometry
 
 # Registers a consumer needs beside its accumulators: addresses, descriptors, loop state (seen in ptxas reports; with 32
@@ -17,13 +16,6 @@ CLUSTER_PRODUCER = 32
 WGMMA_OVERHEAD = 26
 # Without setmaxnreg ptxas holds that many more beside wide accumulators (128 columns and up spill with the 40 alone).
 UNSPLIT_OVERHEAD, WIDE = 16, 128
-# What an epilogue takes beside them, from compilations (kgen/plan/epilogue_registers.py). Steps that read no matrix:
-STEPS, PAIRS = 24, 12
-# The first matrix and each further one; arrays that are read before an expression.
-MATRIX, FURTHER_MATRIX, AHEAD = 44, 48, 8
-SHARE = {4: 0.2, 2: 1, 1: 2}  # of these, by bytes of D's type: the fewer columns a store box has, the less is in flight
-# Sums over a column: shuffles of every element. Narrow accumulators are stored in few boxes that ptxas interleaves.
-COLUMN_REDUCTION, NARROW_COLUMN_REDUCTION, NARROW = 16, 28, 64
 MAX_BOX = 256  # rows of a TMA box (cuTensorMapEncodeTiled, boxDim)
 
 
@@ -67,48 +59,6 @@ def overhead(g: Geometry) -> int:
     """Registers beside accumulators, before any epilogue."""
     unsplit = g.specialized and not g.spec.warps.registers
     return REGISTER_OVERHEAD + (UNSPLIT_OVERHEAD if unsplit and accumulators(g) >= WIDE else 0)
-
-
-def epilogue_registers(g: Geometry) -> int:
-    """An upper estimate of what the epilogue's steps take beside both."""
-    if not g.finish:
-        return 0
-    t = traits(g.finish)
-    steps = 0
-    if t.matrices:
-        steps = MATRIX + FURTHER_MATRIX * (t.matrices - 1) + AHEAD * t.ahead
-    elif g.finish.steps:
-        steps = PAIRS if t.pairs else STEPS
-    column = NARROW_COLUMN_REDUCTION if accumulators(g) <= NARROW else COLUMN_REDUCTION
-    return int(steps * SHARE[g.output.bytes]) + column * t.column_reductions
-
-
-def epilogue_limits(g: Geometry) -> Iterator[Refusal]:
-    """An epilogue for which registers would not last, where they do for the accumulators."""
-    have = registers_of_a_consumer(g)
-    bare = accumulators(g) + overhead(g)
-    need = bare + epilogue_registers(g)
-    if not bare <= have < need:
-        return
-    smaller = (g.with_tile_n(n) for n in range(g.spec.tile.n - 64, 0, -64))
-    fit = next((s for s in smaller if _fits(s)), None)
-    yield Refusal(
-        "epilogue.ops",
-        f"{', '.join(g.finish.words)} take up to {need - bare} registers per thread beside {accumulators(g)} of "
-        f"accumulators and about {overhead(g)} more; it has {have}",
-        f"set tile.n: {fit.spec.tile.n}, or fewer steps" if fit else "take fewer steps or a smaller tile",
-    )
-
-
-def _fits(g: Geometry) -> bool:
-    need = accumulators(g) + overhead(g) + epilogue_registers(g)
-    return need <= registers_of_a_consumer(g) and not [*shape_limits(g)]
-
-
-def registers_of_a_consumer(g: Geometry) -> int:
-    """Per thread: after setmaxnreg, or as launched."""
-    split = g.spec.warps.registers
-    return min(split.consumer if split else g.launch_registers, g.arch.max_registers_per_thread)
 
 
 def register_limits(g: Geometry) -> Iterator[Refusal]:
