@@ -49,7 +49,7 @@ REASONS: tuple[tuple[str, str], ...] = (
     (
         r"Registers are spilled",
         "the kernel needs more registers than a thread may have, so values go through memory: "
-        "use a smaller tile, fewer accumulators per thread, or more threads",
+        "use a smaller tile, a shorter epilogue, fewer accumulators per thread, or more threads",
     ),
     (
         r"Local memory used",
