@@ -241,7 +241,7 @@ def _case(name, plan, ptx, problem, numbers, seed, arithmetic, trace=None) -> Ca
         wanted = rounded(exact, plan.output).astype(np.float64)
         error, limit = float(np.max(np.abs(got - wanted))), 0.0
     else:
-        error, limit = float(np.max(np.abs(got - exact))), 2 * float(np.max(np.abs(plain - exact)))
+        error, limit = float(np.max(np.abs(got - exact))), 2 * float(np.max(epilogue.off(plan.finish, exact, plain)))
     wrong = epilogue.errors(plan.finish, reduced, exact, before)
     note = "; ".join([*warnings, *wrong])
     if np.isnan(got).any():

@@ -117,6 +117,13 @@ def reduce(f: Finish | None, x: np.ndarray) -> dict[str, np.ndarray]:
     return found
 
 
+def off(f: Finish | None, exact: np.ndarray, plain: np.ndarray) -> np.ndarray:
+    """How far each element of a plain computation is off, and how far the roundings of the steps alone may take it:
+    where products and sums are exact, whose few roundings err less is chance."""
+    roundings = f.roundings if f else 0
+    return np.abs(plain - exact) + roundings * 2.0**-25 * np.abs(exact)
+
+
 def errors(f: Finish | None, got: dict[str, np.ndarray], exact: np.ndarray, plain: np.ndarray) -> list[str]:
     """The reductions that err more than their elements may, twice as much as in the plain computation, and than sums in
     another order do: of N terms by about sqrt(N) roundings (Higham, "Accuracy and Stability", probabilistic bounds)."""
@@ -124,10 +131,10 @@ def errors(f: Finish | None, got: dict[str, np.ndarray], exact: np.ndarray, plai
     truth = reduce(f, exact)
     for r in f.reductions if f else ():
         error = float(np.max(np.abs(got[r.op].astype(np.float64) - truth[r.op])))
-        limit = 2 * float(np.max(np.abs(plain - exact)))
+        limit = 2 * float(np.max(off(f, exact, plain)))
         if r.how == "sum":
             axis = 1 if r.along == "row" else 0
-            limit = 2 * float(np.max(np.abs(plain - exact).sum(axis)))
+            limit = 2 * float(np.max(off(f, exact, plain).sum(axis)))
             limit += float(np.max(np.abs(exact).sum(axis))) * 2.0**-23 * exact.shape[axis] ** 0.5
         if not error <= limit:
             wrong.append(f"{r.op}: error {error:.3g}, limit {limit:.3g}")

@@ -48,6 +48,17 @@ class Node:
         """Everything it is written with."""
         return {self.word}.union(*(node.words() for node in self.inner))
 
+    @property
+    def roundings(self) -> int:
+        """By how many halves of a unit in the last place its operations may be off together, each by one of its own
+        result and functions by four (CUDA C++ Programming Guide, "Mathematical Functions": up to two units)."""
+        own = 0
+        if self.kind == "call" and self.word not in ("min", "max", "abs"):
+            own = 4  # two units are four halves, which is what a rounding errs by
+        elif self.kind == "operator" and self.word in "+-*/":
+            own = 1
+        return own + sum(node.roundings for node in self.inner)
+
     def names(self) -> Iterator[str]:
         """Every name it reads, as often as it does; functions are no names."""
         if self.kind == "name":

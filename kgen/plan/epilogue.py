@@ -114,6 +114,11 @@ class Finish:
         """Steps and reductions in order, by the names that the spec gives them."""
         return [s.op for s in self.steps] + [r.op for r in self.reductions]
 
+    @property
+    def roundings(self) -> int:
+        """Halves of a unit in the last place that a right computation of the steps may be off by, in any order."""
+        return sum(s.tree.roundings for s in self.steps)
+
     def reduces(self, how: str) -> bool:
         """Whether any of its reductions is of this sort."""
         return any(r.how == how for r in self.reductions)

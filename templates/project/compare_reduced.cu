@@ -17,12 +17,12 @@ __device__ void keep_largest(double *most, double x) {
 
 /*% if plan.finish.reduces("sum") %*/
 __device__ void expect_sum(const Expected &e, int64_t at, double exact, float plain) {
-  atomicAdd(e.truth + at, exact), atomicAdd(e.off + at, fabs(plain - exact)), atomicAdd(e.size + at, fabs(exact));
+  atomicAdd(e.truth + at, exact), atomicAdd(e.off + at, off(exact, plain)), atomicAdd(e.size + at, fabs(exact));
 }
 /*% endif %*/
 /*% if plan.finish.reduces("max_abs") %*/
 __device__ void expect_max_abs(const Expected &e, int64_t at, double exact, float plain) {
-  keep_largest(e.truth + at, fabs(exact)), keep_largest(e.off + at, fabs(plain - exact));
+  keep_largest(e.truth + at, fabs(exact)), keep_largest(e.off + at, off(exact, plain));
 }
 /*% endif %*/
 

@@ -35,7 +35,7 @@ def run_case(shape, numbers):
         got = d.read().astype(np.float64)
 /*% if plan.finish %*/
         exact, plain, unrounded = references(host_a.values, host_b.values, extras)
-        error, limit = float(np.max(np.abs(got - exact))), 2 * float(np.max(np.abs(plain - exact)))
+        error, limit = float(np.max(np.abs(got - exact))), 2 * float(np.max(off(exact, plain)))
         if wrong := extras.reductions_wrong(exact, unrounded):
             return False, error, limit, "; ".join(wrong)
 /*% else %*/
