@@ -21,6 +21,7 @@ DEFAULT_LEVELS = {
     "mbarrier-init-unfenced": WARN,
     "swizzle-phase": WARN,
     "warp-mask-exited": WARN,
+    "tcgen05-peer-unlaunched": WARN,
     "tmem-missing-fence-before": WARN,
     "tmem-missing-fence-after": WARN,
     "mbarrier-phase-unobserved": OFF,
