@@ -176,6 +176,5 @@ class SharedMemory:
         self.views, self.rows = views(self.bytes), rows(self.bytes)
         flags = self.init.view(np.uint8)
         self.init_views = views(flags)
-        self.init_words = {**self.init_views, 16: self.init_views[8].reshape(-1, 2)}
         self.init_rows = {n: self.init if n == 1 else self.init.reshape(-1, n) for n in (1, 2, 4, 8, 16)}
         self.guarded = False  # True: a check wants to see every generic access

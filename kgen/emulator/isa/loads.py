@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from kgen.emulator.access import check_alignment, places
-from kgen.emulator.bursts import Access
+from kgen.emulator.bursts import Access, burst
 from kgen.emulator.checks import check_read, mark_write
-from kgen.emulator.operands import Imm, Reg, Symbol, Vector
+from kgen.emulator.operands import Reg, Symbol, Vector
 from kgen.emulator.program import dtype_of
 from kgen.emulator.registry import op
 from kgen.errors import EmulatorError
@@ -109,116 +109,36 @@ def ld(b, inst, mods):
             if slot is not None:
                 v[slot][lanes] = column
 
-    if quad or total > 16 or synchronises:
+    if quad or total > 16 or synchronises or None in slots:
         return slow
-    items = None if None in slots else tuple(b.place(s) for s in slots)
-    if space in ("shared", "shared::cta") and (near := shared_index(b, source)):
-        fast = _fast_shared_load(near, slots, dtype, count, slow)
-        return _accessed(b, fast, False, "shared", source, items, dtype)
-    if space == "global":
-        fast = _fast_global_load(address, slots, dtype, count, what, slow)
-        return _accessed(b, fast, False, "global", source, items, dtype)
-    return slow
+    return _whole_warps(b, slow, False, space, source, tuple(b.place(s) for s in slots), dtype)
 
 
-def _accessed(b, fn, store: bool, space: str, x, items, dtype):
-    """The closure, with what blocks.py has to know to do several at once."""
-    if items is None or isinstance(x.base, Imm):
-        return fn
-    if isinstance(x.base, Symbol):
-        base = b.address_slot(x.base, "u32" if space == "shared" else "u64")
-    else:
-        base = b.src(x.base, "u64" if b.register(x.base)[0] == 8 else "u32")
-    fn.access = Access(store, space, b.place(base), x.offset, items, np.dtype(dtype))
+def _whole_warps(b, slow, store: bool, space: str, x, items, dtype):
+    """The closure: a burst of one (see bursts.py) for whole warps, which leaves what is unusual to `slow`."""
+    near = space in ("shared", "shared::cta")
+    base = _base(b, x, near) if near or space == "global" else None
+    if base is None:
+        return slow
+    access = Access(store, "shared" if near else "global", base, x.offset, items, np.dtype(dtype))
+    together = burst([access], [(b.index, slow)])
+
+    def fn(w, m):
+        return together(w) if m is True else slow(w, m)
+
+    fn.access = access
     return fn
 
 
-def shared_index(b, x):
-    """fn(w) -> byte offsets in the CTA's own memory of a [base+offset] operand, wrapping below zero; or None."""
+def _base(b, x, near: bool) -> tuple[int, int] | None:
+    """The place of an address's base: 32 bits of shared memory (`near`), either width of global memory."""
     base = x.base
-    if isinstance(base, Reg) and b.register(base)[0] == 4:
-        slot, offset = b.src(base, "u32"), x.offset
-
-        def fn(w):
-            return w.v[slot] + np.uint32(offset - w.cta.shared.base & 0xFFFFFFFF)
-
-        return fn
-    if isinstance(base, Symbol) and b.space_of(base) == "shared":
-        at = np.full(32, b.addresses[base.name][1] + base.offset + x.offset, np.uint32)
-        return lambda w: at
-    return None
-
-
-def _fast_shared_load(near, slots, dtype, count, slow):
-    """Loads from the CTA's own memory; whatever is unusual (the index error of numpy included) goes to `slow`."""
-    size = dtype.itemsize
-    total = size * count
-    shift, mask = np.uint32(total.bit_length() - 1), total - 1
-    ones = 0x0101010101010101 & (1 << 8 * min(total, 8)) - 1  # one byte per initialised byte
-
-    def fn(w, m):
-        index = near(w)
-        if m is not True:
-            index = index[m]
-        memory = w.cta.shared
-        at = index >> shift
-        try:
-            ok = memory.init_words[total][at]
-            rows = memory.rows[size, count][at]
-        except IndexError:
-            return slow(w, m)
-        if int(_or(index)) & mask or int(_and(ok, axis=None)) != ones or memory.guarded:
-            return slow(w, m)
-        v = w.v
-        if count == 1:
-            slot = slots[0]
-            if slot is not None:
-                if m is True:
-                    np.copyto(v[slot], rows.view(dtype), casting="unsafe")
-                else:
-                    v[slot][m] = rows.view(dtype)
-            return None
-        columns = rows.view(dtype)
-        for j, slot in enumerate(slots):
-            if slot is not None:
-                if m is True:
-                    np.copyto(v[slot], columns[:, j], casting="unsafe")
-                else:
-                    v[slot][m] = columns[:, j]
+    if isinstance(base, Symbol):
+        fits = b.space_of(base) == ("shared" if near else "global")
+        return b.place(b.address_slot(base, "u32" if near else "u64")) if fits else None
+    if not isinstance(base, Reg) or (near and b.register(base)[0] != 4):
         return None
-
-    return fn
-
-
-_or = np.bitwise_or.reduce
-_and = np.bitwise_and.reduce
-
-
-def _fast_global_load(address, slots, dtype, count, what, slow):
-    size = dtype.itemsize
-    total = size * count
-    shift, mask = total.bit_length() - 1, total - 1
-
-    def fn(w, m):
-        a = address(w)
-        if m is not True:
-            a = a[m]
-        if int(_or(a)) & mask:
-            return slow(w, m)
-        memory = w.machine.memory
-        rows = memory.rows[size, count][memory.indices(a, total, what) >> shift]
-        v = w.v
-        columns = rows.view(dtype)
-        for j, slot in enumerate(slots):
-            if slot is not None:
-                column = columns if count == 1 else columns[:, j]
-                if m is True:
-                    np.copyto(v[slot], column, casting="unsafe")
-                else:
-                    v[slot][m] = column
-        return None
-
-    return fn
+    return b.place(b.src(base, "u64" if b.register(base)[0] == 8 else "u32"))
 
 
 @op("st")
@@ -279,74 +199,4 @@ def st(b, inst, mods):
 
     if quad or total > 16 or synchronises:
         return slow
-    items = tuple(b.place(s, unsigned) for s in slots)
-    if space in ("shared", "shared::cta") and (near := shared_index(b, target)):
-        fast = _fast_shared_store(near, slots, unsigned, count, slow)
-        return _accessed(b, fast, True, "shared", target, items, unsigned)
-    if space == "global":
-        fast = _fast_global_store(address, slots, unsigned, count, what, slow)
-        return _accessed(b, fast, True, "global", target, items, unsigned)
-    return slow
-
-
-def _gather(v, slots, m, unsigned, count):
-    """The rows to store: [lanes] or [lanes, count]."""
-    if count == 1:
-        row = v[slots[0]]
-        return (
-            (row if m is True else row[m]).view(unsigned) if row.flags.c_contiguous else (row if m is True else row[m])
-        )
-    data = np.empty((32, count), unsigned)
-    for j, slot in enumerate(slots):
-        data[:, j] = v[slot].view(unsigned)
-    return data if m is True else data[m]
-
-
-def _fast_shared_store(near, slots, unsigned, count, slow):
-    size = unsigned.itemsize
-    total = size * count
-    shift, mask = np.uint32(total.bit_length() - 1), total - 1
-
-    def fn(w, m):
-        index = near(w)
-        if m is not True:
-            index = index[m]
-        memory = w.cta.shared
-        if (
-            int(_or(index)) & mask
-            or memory.guarded
-            or not int(_min(index)) >= 1024
-            or int(_max(index)) + total > memory.size
-        ):
-            return slow(w, m)
-        at = index >> shift
-        memory.init_rows[total][at] = True
-        memory.rows[size, count][at] = _gather(w.v, slots, m, unsigned, count)
-        w.machine.progress += 1
-        return None
-
-    return fn
-
-
-_min, _max = np.minimum.reduce, np.maximum.reduce
-
-
-def _fast_global_store(address, slots, unsigned, count, what, slow):
-    size = unsigned.itemsize
-    total = size * count
-    shift, mask = total.bit_length() - 1, total - 1
-
-    def fn(w, m):
-        a = address(w)
-        if m is not True:
-            a = a[m]
-        if int(_or(a)) & mask:
-            return slow(w, m)
-        memory = w.machine.memory
-        memory.rows[size, count][memory.indices(a, total, what, True) >> shift] = _gather(
-            w.v, slots, m, unsigned, count
-        )
-        w.machine.progress += 1
-        return None
-
-    return fn
+    return _whole_warps(b, slow, True, space, target, tuple(b.place(s, unsigned) for s in slots), unsigned)
