@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kgen.arch import Arch
-from kgen.plan.epilogue import Finish, finish
-from kgen.plan.registers import registers_at_launch
+from kgen.plan.geometry import SWIZZLE_BYTES, WARPGROUP, GemmGeometry
 from kgen.plan.resources import DTYPES, Dtype, Scales
 from kgen.spec.gemm.sm100a import Spec
 
-SWIZZLE_BYTES = 128  # one row of a swizzled tile; eight rows make the pattern
-PATTERN_BYTES = 8 * SWIZZLE_BYTES
-WARPGROUP = 128
 LANES = 128  # of tensor memory: one row of an accumulator each
 ROWS_PER_WARP = 32  # a warp reads the lanes of its own quarter
 MMA_K_BYTES = 32  # of each operand row per instruction
@@ -35,15 +30,10 @@ MAX_CHUNK = 64  # with 128 of them, an epilogue of a few steps spills
 
 
 @dataclass(frozen=True)
-class Geometry:
+class Geometry(GemmGeometry):
     """A GEMM on Blackwell: who there is, and how much of what each has. Sizes in elements unless named bytes."""
 
     spec: Spec
-    arch: Arch
-
-    @property
-    def input(self) -> Dtype:
-        return DTYPES[self.spec.dtype.input]
 
     @property
     def other(self) -> Dtype | None:
@@ -95,33 +85,6 @@ class Geometry:
         return self.spec.layout.a == "m", self.spec.layout.b == "n"
 
     @property
-    def output(self) -> Dtype:
-        return DTYPES[self.spec.dtype.output]
-
-    @property
-    def finish(self) -> Finish | None:
-        return finish(self.spec.epilogue.ops)
-
-    @property
-    def out_n(self) -> int:
-        """Columns of D per CTA: pairs of the product's become one."""
-        return self.block_n // 2 if self.finish and self.finish.pairing else self.block_n
-
-    @property
-    def specialized(self) -> bool:
-        return self.spec.warps.roles == "specialized"
-
-    @property
-    def tma(self) -> bool:
-        """Whether A and B are loaded through TMA."""
-        return self.spec.load == "tma"
-
-    @property
-    def staged(self) -> bool:
-        """Whether D leaves through shared memory and TMA."""
-        return self.spec.epilogue.store == "tma"
-
-    @property
     def persistent(self) -> bool:
         return self.spec.schedule.kind == "persistent"
 
@@ -129,10 +92,6 @@ class Geometry:
     def clc(self) -> bool:
         """Whether launch control hands out the tiles."""
         return self.spec.schedule.kind == "clc"
-
-    @property
-    def consumers(self) -> int:
-        return self.spec.warps.consumers
 
     @property
     def accumulators(self) -> int:
@@ -169,28 +128,9 @@ class Geometry:
         return 32 * (self.store_warps + self.control_warps + self.idle_warps)
 
     @property
-    def stages(self) -> int:
-        return self.spec.pipeline.stages
-
-    @property
-    def residents(self) -> int:
-        """CTAs that share an SM."""
-        return self.spec.schedule.ctas_per_sm
-
-    @property
     def group(self) -> int:
         """CTAs that multiply together: 2 for a pair."""
         return self.spec.cluster.cta_group
-
-    @property
-    def block_m(self) -> int:
-        """Rows of D per CTA."""
-        return self.consumers * self.spec.tile.m
-
-    @property
-    def block_n(self) -> int:
-        """Columns of D per CTA."""
-        return self.spec.tile.n
 
     @property
     def b_rows(self) -> int:
@@ -205,11 +145,6 @@ class Geometry:
     def mma_k(self) -> int:
         """Depth of one MMA in elements."""
         return MMA_K_BYTES // self.input.bytes * self.input.packed
-
-    @property
-    def store_columns(self) -> int:
-        """Columns of a store box: a swizzled row of D."""
-        return SWIZZLE_BYTES // self.output.bytes
 
     @property
     def chunk(self) -> int:
@@ -230,8 +165,3 @@ class Geometry:
     def acc_slots(self) -> int:
         """Accumulators of the CTA."""
         return self.consumers * self.accumulators
-
-    @property
-    def launch_registers(self) -> int:
-        """Registers per thread that the launch bounds allow."""
-        return registers_at_launch(self.arch, self.threads, self.residents)

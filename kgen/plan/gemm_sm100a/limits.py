@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kgen.errors import Refusal
-from kgen.plan.gemm_sm100a.geometry import SWIZZLE_BYTES, WARPGROUP, Geometry
+from kgen.plan.gemm_sm100a.geometry import Geometry
+from kgen.plan.geometry import SWIZZLE_BYTES, WARPGROUP
 from kgen.plan.resources import TensorMemory
 
 # Registers an epilogue thread needs beside the columns it holds (seen in ptxas reports).

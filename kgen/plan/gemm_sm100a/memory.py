@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kgen.plan.gemm_sm100a.geometry import ANSWER_BYTES, ANSWERS, PATTERN_BYTES, ROWS_PER_WARP, SWIZZLE_BYTES, Geometry
+from kgen.plan.gemm_sm100a.geometry import ANSWER_BYTES, ANSWERS, ROWS_PER_WARP, Geometry
+from kgen.plan.geometry import PATTERN_BYTES, SWIZZLE_BYTES
 from kgen.plan.resources import Scales, SmemMap, TensorMemory, TmemRegion
 from kgen.plan.smem import in_order
 

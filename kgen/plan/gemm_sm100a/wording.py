@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kgen.plan.gemm_sm100a.geometry import ANSWER_BYTES, ANSWERS, BOX_MN, PATTERN_BYTES, ROWS_PER_WARP, Geometry
+from kgen.plan.gemm_sm100a.geometry import ANSWER_BYTES, ANSWERS, BOX_MN, ROWS_PER_WARP, Geometry
+from kgen.plan.geometry import PATTERN_BYTES
 from kgen.plan.resources import Constant, SmemMap, TensorMemory
 from kgen.plan.smem import smem_request
 

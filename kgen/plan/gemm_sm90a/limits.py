@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kgen.errors import Refusal
-from kgen.plan.gemm_sm90a.geometry import SWIZZLE_BYTES, WARPGROUP, Geometry
+from kgen.plan.gemm_sm90a.geometry import Geometry
+from kgen.plan.geometry import SWIZZLE_BYTES, WARPGROUP
 
 # Registers a consumer needs beside its accumulators: addresses, descriptors, loop state (seen in ptxas reports; with 32
 # left beside 192 accumulators it serialises the wgmmas and spills).

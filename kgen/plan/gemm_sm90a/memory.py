@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kgen.plan.gemm_sm90a.geometry import PATTERN_BYTES, ROWS_PER_WARP, SWIZZLE_BYTES, Geometry
+from kgen.plan.gemm_sm90a.geometry import ROWS_PER_WARP, Geometry
+from kgen.plan.geometry import PATTERN_BYTES, SWIZZLE_BYTES
 from kgen.plan.resources import SmemMap
 from kgen.plan.smem import in_order
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kgen.plan.gemm_sm90a.geometry import PATTERN_BYTES, ROWS_PER_WARP, Geometry
+from kgen.plan.gemm_sm90a.geometry import ROWS_PER_WARP, Geometry
+from kgen.plan.geometry import PATTERN_BYTES
 from kgen.plan.resources import Constant, SmemMap
 from kgen.plan.smem import smem_request
 
