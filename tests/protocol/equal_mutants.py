@@ -166,7 +166,7 @@ MUTANTS = [
     # Loads into a and b are both in flight at the exit, and each side tells of one.
     Mutant("trip counts", 8, roles(lambda name: name == "producer", trips={"k_tiles": 1}),
            ((K_LOOP, K_LOOP.replace("k0 < k;", "k0 < k + BLOCK_K;")),), "b", laps=1,
-           says="exit-while-in-flight: CTA 0 exits while TMA load"),
+           says="exits while TMA load"),
     Mutant("mask", 9, everywhere(lambda op: isinstance(op, AsyncLoad) and op.into.ctas == "all",
                                  lambda op: [replace(op, into=replace(op.into, ctas=0b01))]),
            (("tile.column + slice, ALL_CTAS)", "tile.column + slice, ALL_CTAS & 1)"),), "full"),

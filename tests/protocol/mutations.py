@@ -177,7 +177,7 @@ MUTATIONS = {
     ),
     "cluster sync dropped": (
         _one(lambda op: isinstance(op, ClusterBarrier), lambda op, rng, p: []),
-        {E.DEADLOCK, E.EARLY, E.EXITED, E.INCOMPLETE},
+        {E.DEADLOCK, E.EARLY, E.EXITED, E.INCOMPLETE, E.LAUNCHED},
     ),
     "all cluster syncs dropped": (
         lambda p, rng: replace(p, roles=tuple(replace(r, after=()) for r in p.roles)) if p.cluster > 1 else None,

@@ -15,7 +15,8 @@ REGISTER_OVERHEAD = 40
 CLUSTER_PRODUCER = 32
 # ptxas refuses a wgmma whose accumulators and addresses exceed the registers at launch (C7602: 128 want 154).
 WGMMA_OVERHEAD = 26
-# Without setmaxnreg ptxas holds that many more beside wide accumulators (128 columns and up spill with the 40 alone).
+# Without setmaxnreg ptxas holds that many more beside wide accumulators where D is staged (128 and up spill with the 40
+# alone; direct stores of them do not).
 UNSPLIT_OVERHEAD, WIDE = 16, 128
 MAX_BOX = 256  # rows of a TMA box (cuTensorMapEncodeTiled, boxDim)
 
@@ -58,8 +59,8 @@ def accumulators(g: Geometry) -> int:
 
 def overhead(g: Geometry) -> int:
     """Registers beside accumulators, before any epilogue."""
-    unsplit = g.specialized and not g.spec.warps.registers
-    return REGISTER_OVERHEAD + (UNSPLIT_OVERHEAD if unsplit and accumulators(g) >= WIDE else 0)
+    more = g.specialized and not g.spec.warps.registers and g.staged and accumulators(g) >= WIDE
+    return REGISTER_OVERHEAD + (UNSPLIT_OVERHEAD if more else 0)
 
 
 def register_limits(g: Geometry) -> Iterator[Refusal]:
