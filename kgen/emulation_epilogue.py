@@ -100,7 +100,8 @@ def _step(step: Step, names: dict[str, np.ndarray], drawn: dict[str, np.ndarray]
         return np.broadcast_to(eval(code, {"np": np, "erf": _erf, "sigmoid": _sigmoid}, names), names["x"].shape)
 
 
-def _erf(x: np.ndarray) -> np.ndarray:
+def _erf(x: np.ndarray | float) -> np.ndarray:
+    x = np.asarray(x)
     return np.vectorize(math.erf, otypes=[float])(x).astype(x.dtype)
 
 

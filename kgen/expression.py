@@ -203,7 +203,9 @@ def _written(node: Node, names: Mapping[str, str], dialect: Dialect, outer: int)
         return names[node.word]
     if node.kind == "call":
         inner = ", ".join(_written(n, names, dialect, 0) for n in node.inner)
-        return f"{(*FUNCTIONS[node.word], node.word)[dialect.function]}({inner})"
+        text = f"{(*FUNCTIONS[node.word], node.word)[dialect.function]}({inner})"
+        # numpy's functions make a float64 of a literal, which would lift all that follows to its precision.
+        return f"float({text})" if dialect is NUMPY and not any(node.names()) else text
     binds = _BINDS[node.word]
     if node.word == "?":
         is_call = not dialect.conditional.startswith("{")

@@ -9,7 +9,7 @@ from chains import ARCHS, CHAINS, LONG, SHAPES, project
 
 from kgen.build import compile_ptx
 from kgen.emulation import cases, make_problem, references, run
-from kgen.emulation_epilogue import apply, reduce
+from kgen.emulation_epilogue import _step, apply, reduce
 from kgen.plan.epilogue import finish
 from kgen.proving import Case
 from kgen.spec.gemm.epilogue import Op
@@ -110,3 +110,12 @@ def test_a_reduction_means_what_its_name_says():
     f = finish(tuple(Op(op=op) for op in REDUCTIONS))
     found = {name: values.tolist() for name, values in reduce(f, x).items()}
     assert found == {"row_sum": [-4, 5], "column_sum": [3, -2], "row_max_abs": [5, 3], "column_max_abs": [2, 5]}
+
+
+def test_functions_of_literals_leave_the_precision():
+    """Else the plain computation of the steps after them would be too exact to compare with."""
+    code = "x * (erf(0.5) + sqrt(2) + sigmoid(1))"
+    f = finish((Op(op="expr", name="own", code=code),))
+    (step,) = f.steps
+    for real in (np.float32, np.float64):
+        assert _step(step, {"x": np.ones((2, 2), real)}, {}).dtype == real

@@ -120,6 +120,7 @@ def test_an_expression_that_is_none(code, why):
             "(x < 0.0f) && (y < 0.0f) ? 0.0f : fmaxf(x, y)",
             "np.where((x < 0.0) & (y < 0.0), 0.0, np.maximum(x, y))",
         ),
+        ("sqrt(2) * exp(x)", "sqrtf(2.0f) * expf(x)", "float(np.sqrt(2.0)) * np.exp(x)"),
         ("1 + (x > 0 ? x : y)", "1.0f + (x > 0.0f ? x : y)", "1.0 + np.where(x > 0.0, x, y)"),
     ],
 )

@@ -249,6 +249,7 @@ def sigmoid(x):
 
 
 def erf(x):
+    x = np.asarray(x)
     return np.vectorize(math.erf, otypes=[float])(x).astype(x.dtype)
 
 

@@ -68,4 +68,5 @@ def sigmoid(x):
 
 
 def erf(x):
+    x = np.asarray(x)
     return np.vectorize(math.erf, otypes=[float])(x).astype(x.dtype)
