@@ -113,11 +113,8 @@ class SharedHazards:
                 self._check_alone(actor, lane, words, what)
         if self._races is not None and nbytes >= WORD and not strong:
             self._races.write(actor, words, what)
-        facts = (actor.first + lane).astype(np.int32)
-        self._writer[words] = facts[:, None]
-        self._written[words] = actor.known.at(facts)[:, None]
         # The operations in flight stay, what is known to be over goes.
-        self._flags[words] = flags & (_IN | _OUT)
+        self._wrote(actor, words, lane, flags & (_IN | _OUT))
         if nbytes >= WORD:
             self._init[words] = _INIT
         else:
@@ -160,12 +157,16 @@ class SharedHazards:
             read = words[flags & _READ != 0]
             if (flags & (_IN | _OUT)).any() or _unknown(actor.known, self._reader[read], self._read[read]) is not None:
                 return False
+        self._wrote(actor, words, lane, 0)
+        self._init[words] = _INIT
+        return True
+
+    def _wrote(self, actor: Actor, words: np.ndarray, lane: np.ndarray, flags) -> None:
+        """The lanes are the last writers of their words [lanes, words]."""
         facts = (actor.first + lane).astype(np.int32)
         self._writer[words] = facts[:, None]
         self._written[words] = actor.known.at(facts)[:, None]
-        self._flags[words] = 0
-        self._init[words] = _INIT
-        return True
+        self._flags[words] = flags
 
     def quiet_read(self, starts: np.ndarray, nbytes: int) -> bool:
         """Whether `generic_read` has nothing to say of loads of whole words."""
